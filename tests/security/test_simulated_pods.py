@@ -154,6 +154,14 @@ async def test_an_archive_with_a_bomb_in_it_is_refused(kind: str) -> None:
     assert spent.bytes < 5 * MEBIBYTE
 
 
+async def test_a_pattern_that_backtracks_ends() -> None:
+    inside = container()
+    inside.files.write("/tmp/f", b"a" * 50 + b"b\n" + b"c\n")
+
+    assert await run("grep", "^(a+)+$", "/tmp/f", inside=inside) == (1, b"", b"")
+    assert await run("grep", "-i", "^C$", "/tmp/f", inside=inside) == (0, b"c\n", b"")
+
+
 def test_a_log_has_a_limit_in_bytes() -> None:
     log = ContainerLog()
     for _ in range(100):

@@ -18,6 +18,7 @@ from typing import Final, final
 import msgspec
 
 from kubewright._base.clock import Clock
+from kubewright._base.regexp import BoundedWork, RegexpError, go_regexp
 from kubewright.cluster.kubelet.pods.programs import sleep_seconds
 from kubewright.cluster.kubelet.sandbox.files import absolute
 from kubewright.cluster.kubelet.sandbox.sandboxes import ContainerSandbox
@@ -382,16 +383,24 @@ async def _grep(process: Process) -> int:
     if not rest:
         return await process.fail("a pattern is missing", 2)
     try:
-        pattern = re.compile(rest[0].encode(), re.IGNORECASE if "i" in letters else 0)
-    except re.error:
+        pattern = go_regexp(f"(?i){rest[0]}" if "i" in letters else rest[0])
+    except RegexpError:
         return await process.fail(f"bad regex '{rest[0]}'", 2)
     lines = await _run_lines(process, rest[1:])
     if lines is None:
         return 2
-    found = [line for line in lines if bool(pattern.search(line)) != ("v" in letters)]
+    try:
+        with BoundedWork():
+            found = [line for line in lines if pattern.match_string(_text(line)) != ("v" in letters)]
+    except OverflowError as error:
+        return await process.fail(str(error), 2)
     if "q" not in letters:
         await process.write(f"{len(found)}\n".encode() if "c" in letters else b"".join(found))
     return 0 if found else 1
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\n").decode(errors="replace")
 
 
 async def _ps(process: Process) -> int:
