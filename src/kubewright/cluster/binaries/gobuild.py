@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from kubewright.cluster.binaries.checksums import GO_MODULES
 from kubewright.cluster.binaries.versions import Release
 from kubewright.cluster.processes.commands import CommandRunner, CompletedCommand, run
 from kubewright.cluster.processes.progress import Progress
@@ -92,6 +93,7 @@ def _build(target: _Target, go: str, into: Path, run: CommandRunner, progress: P
 
     progress(f"fetching the sources of {what}")
     source = json.loads(call("mod", "download", "-json", f"{target.module}@v{target.version}").stdout)
+    _check_sum(f"{target.module}@v{target.version}", str(source.get("Sum", "")))
     go_mod = json.loads(call("mod", "edit", "-json", source["GoMod"]).stdout)
     text = module_text(go_mod, module=target.module, version=target.version, staging=target.staging)
     (folder / "go.mod").write_text(text, encoding="utf-8")
@@ -112,6 +114,16 @@ def _build(target: _Target, go: str, into: Path, run: CommandRunner, progress: P
         on_line=counter,
     )
     shutil.rmtree(folder)
+
+
+def _check_sum(module: str, actual: str) -> None:
+    """Go compares a module with its checksum database unless it is told not to; these it cannot be told away."""
+    expected = GO_MODULES.get(module)
+    if expected is not None and actual != expected:
+        raise ClusterError(
+            f"The sources of {module} have the checksum {actual or 'of nothing'} and not {expected}: somebody has "
+            "altered them, and they are not built; use another GOPROXY, and `go clean -modcache`"
+        )
 
 
 def _counter(what: str, progress: Progress, *, total: int = 0) -> Callable[[str], None]:

@@ -1,8 +1,8 @@
 """Download control-plane binaries from the official Kubernetes and etcd releases.
 
-Each file must match the checksum that its release publishes. The checksum is fetched first: without a network that
-fails within seconds, before a large download starts. Knows no cache; `finder` calls `download` and decides what
-to try next.
+Each file must match the checksum in `checksums`, or if there is none the one that its release publishes; else it is
+deleted and refused. A published checksum is fetched first: without a network that fails within seconds, before a large
+download starts. Knows no cache; `finder` calls `download` and decides what to try next.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Protocol
 
 from kubewright._base.version import __version__
+from kubewright.cluster.binaries.checksums import RELEASE_FILES
 from kubewright.cluster.binaries.versions import Release
 from kubewright.cluster.processes.progress import Progress
 from kubewright.errors import ClusterError
@@ -70,6 +71,7 @@ def download(
     into: Path,
     fetch: Fetch = fetch,
     progress: Progress,
+    pinned: Mapping[str, str] = RELEASE_FILES,
 ) -> None:
     """Download the named binaries of a release into a folder.
 
@@ -78,34 +80,48 @@ def download(
     """
     for name in names:
         if name == "etcd":
-            _download_etcd(release.etcd, platform, into, fetch, progress)
+            _download_etcd(release.etcd, platform, into, fetch, progress, pinned)
         else:
-            _download_kubernetes(name, release.kubernetes, platform, into, fetch, progress)
+            _download_kubernetes(name, release.kubernetes, platform, into, fetch, progress, pinned)
         (into / name).chmod(0o755)
 
 
 def _download_kubernetes(
-    name: str, version: str, platform: tuple[str, str], into: Path, fetch: Fetch, progress: Progress
+    name: str,
+    version: str,
+    platform: tuple[str, str],
+    into: Path,
+    fetch: Fetch,
+    progress: Progress,
+    pinned: Mapping[str, str],
 ) -> None:
-    url = f"{_KUBERNETES}/v{version}/bin/{platform[0]}/{platform[1]}/{name}"
-    checksum = _text(f"{url}.sha512", fetch).split()
+    file = f"v{version}/bin/{platform[0]}/{platform[1]}/{name}"
+    url = f"{_KUBERNETES}/{file}"
+    checksum = pinned.get(file) or next(iter(_text(f"{url}.sha512", fetch).split()), "")
     if not checksum:
         raise ClusterError(f"The checksum file {url}.sha512 is empty; nothing was installed.")
-    _file(url, into / name, fetch, progress, algorithm="sha512", checksum=checksum[0])
+    _file(url, into / name, fetch, progress, algorithm="sha512", checksum=checksum)
 
 
-def _download_etcd(version: str, platform: tuple[str, str], into: Path, fetch: Fetch, progress: Progress) -> None:
+def _download_etcd(
+    version: str, platform: tuple[str, str], into: Path, fetch: Fetch, progress: Progress, pinned: Mapping[str, str]
+) -> None:
     stem = f"etcd-v{version}-{platform[0]}-{platform[1]}"
     archive = f"{stem}.{'zip' if platform[0] == 'darwin' else 'tar.gz'}"
     url = f"{_ETCD}/v{version}"
-    lines = (line.split() for line in _text(f"{url}/SHA256SUMS", fetch).splitlines())
-    checksums = {words[1]: words[0] for words in lines if len(words) == 2}
-    if archive not in checksums:
-        raise FileNotFoundError(f"{url}/SHA256SUMS lists no {archive}")
+    checksum = pinned.get(f"v{version}/{archive}") or _listed_checksum(f"{url}/SHA256SUMS", archive, fetch)
     packed = into / archive
-    _file(f"{url}/{archive}", packed, fetch, progress, algorithm="sha256", checksum=checksums[archive])
+    _file(f"{url}/{archive}", packed, fetch, progress, algorithm="sha256", checksum=checksum)
     _unpack(packed, f"{stem}/etcd", into / "etcd")
     packed.unlink()
+
+
+def _listed_checksum(url: str, name: str, fetch: Fetch) -> str:
+    lines = (line.split() for line in _text(url, fetch).splitlines())
+    checksums = {words[1]: words[0] for words in lines if len(words) == 2}
+    if name not in checksums:
+        raise FileNotFoundError(f"{url} lists no {name}")
+    return checksums[name]
 
 
 def _text(url: str, fetch: Fetch) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import IO
 
 import pytest
 
+from kubewright.cluster.binaries.checksums import GO_MODULES
 from kubewright.cluster.binaries.finder import NAMES, Finder, cache_folder
 from kubewright.cluster.binaries.versions import DEFAULT_VERSION
 from kubewright.cluster.processes.commands import CompletedCommand
@@ -51,7 +53,8 @@ class Commands:
         if command[1:] == ["--version"]:
             return CompletedCommand(self.code, f"Kubernetes v{self.version}\n")
         if command[1:3] == ["mod", "download"]:
-            return CompletedCommand(self.code, '{"GoMod": "go.mod", "Dir": "nowhere"}', "go: no such host")
+            source = {"GoMod": "go.mod", "Dir": "nowhere", "Sum": GO_MODULES.get(command[-1], "")}
+            return CompletedCommand(self.code, json.dumps(source), "go: no such host")
         if command[1] == "build":
             output = Path(command[command.index("-o") + 1])
             if output.name in NAMES:

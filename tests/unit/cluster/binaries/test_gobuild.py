@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from kubewright.cluster.binaries.checksums import GO_MODULES
 from kubewright.cluster.binaries.gobuild import build, module_text
 from kubewright.cluster.binaries.versions import Release
 from kubewright.cluster.processes.commands import CompletedCommand, run
@@ -53,7 +54,8 @@ def test_the_binaries_say_the_version_of_the_release_and_progress_counts_package
             on_line("one")
             assert environment is not None
             assert environment["CGO_ENABLED"] == "0"
-        return CompletedCommand(0, json.dumps(GO_MOD | {"GoMod": "go.mod", "Dir": str(tmp_path)}))
+        source = {"GoMod": "go.mod", "Dir": str(tmp_path), "Sum": GO_MODULES["k8s.io/kubernetes@v1.35.4"]}
+        return CompletedCommand(0, json.dumps(GO_MOD | source))
 
     build(
         ["kubectl"],
