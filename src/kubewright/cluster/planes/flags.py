@@ -92,7 +92,7 @@ def apiserver_command(
         "tls-cert-file": pki.certificate("server"),
         "tls-private-key-file": pki.key("server"),
         "client-ca-file": pki.certificate("ca"),
-        "authorization-mode": "Node,RBAC",
+        "authorization-mode": _authorization_mode(runtime_config, extra),
         "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": "true",
         "service-cluster-ip-range": "10.0.0.0/16",
@@ -116,6 +116,13 @@ def apiserver_command(
     if runtime_config:
         flags["runtime-config"] = ",".join(f"{name}={value}" for name, value in runtime_config.items())
     return _command(binary, flags, extra)
+
+
+def _authorization_mode(runtime_config: Mapping[str, str], extra: Mapping[str, str]) -> str:
+    """Node and RBAC; RBAC alone without ResourceSlices, which the node authorizer would wait for forever."""
+    served = [f"{name}={value}" for name, value in runtime_config.items()]
+    served += [part for name, value in extra.items() if name.endswith("runtime-config") for part in value.split(",")]
+    return "RBAC" if "resource.k8s.io/v1=false" in served else "Node,RBAC"
 
 
 def _aggregation(pki: Pki) -> dict[str, str]:

@@ -14,13 +14,14 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
     return Pki.prepare(persistent=folder, temporary=folder)
 
 
-def test_the_api_server_listens_on_loopback_with_rbac(pki: Pki) -> None:
+def test_the_api_server_listens_on_loopback_and_authorizes_nodes_and_roles(pki: Pki) -> None:
     command = apiserver_command(
         Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, simulated_nodes=False, extra={}
     )
 
     assert command[0] == "/k"
-    assert {"--bind-address=127.0.0.1", "--secure-port=3", "--authorization-mode=RBAC"} <= set(command)
+    assert {"--bind-address=127.0.0.1", "--secure-port=3", "--authorization-mode=Node,RBAC"} <= set(command)
+    assert "--enable-admission-plugins=NodeRestriction" in command
     assert not any(flag.startswith("--audit") for flag in command)
 
 
@@ -32,7 +33,7 @@ def test_a_flag_replaces_the_default_and_an_empty_one_drops_it(pki: Pki) -> None
     )
 
     assert "--authorization-mode=AlwaysAllow" in command
-    assert "--authorization-mode=RBAC" not in command
+    assert "--authorization-mode=Node,RBAC" not in command
     assert "--v=4" in command
     assert not any(flag.startswith("--profiling") for flag in command)
 
@@ -46,6 +47,22 @@ def test_kubelets_see_a_client_certificate_and_simulated_ones_are_verified(pki: 
     assert f"--kubelet-client-certificate={pki.certificate('apiserver-kubelet-client')}" in command
     assert f"--kubelet-client-key={pki.key('apiserver-kubelet-client')}" in command
     assert (f"--kubelet-certificate-authority={pki.certificate('ca')}" in command) is simulated
+
+
+@pytest.mark.parametrize(
+    ("runtime_config", "extra"),
+    [({"resource.k8s.io/v1": "false"}, {}), ({}, {"runtime-config": "a/v1=true,resource.k8s.io/v1=false"})],
+    ids=["option", "flag"],
+)
+def test_a_server_without_resource_slices_has_no_node_authorizer(
+    pki: Pki, runtime_config: dict[str, str], extra: dict[str, str]
+) -> None:
+    """It would wait for them, and the server would never be ready."""
+    command = apiserver_command(
+        Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config=runtime_config, simulated_nodes=False, extra=extra
+    )
+
+    assert "--authorization-mode=RBAC" in command
 
 
 def test_audit_and_runtime_config_become_flags(pki: Pki) -> None:
