@@ -8,13 +8,14 @@ Kubernetes writes it: `spec.containers[0].name`, `metadata.labels[a/b]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 from kubewright.api.go_text import as_maps, format_value, quoted
 
-__all__ = ("FieldError", "FieldErrorType", "bad_value", "summary", "too_long", "too_many", "unsupported")
+__all__ = ("FieldError", "FieldErrorType", "bad_value", "limited", "summary", "too_long", "too_many", "unsupported")
 
 FieldErrorType = Literal[
     "NotFound",
@@ -42,6 +43,8 @@ _WORDS: Final[dict[FieldErrorType, tuple[str, str]]] = {
     "Internal": ("Internal error", "InternalError"),
     "TypeInvalid": ("Invalid value", "FieldValueTypeInvalid"),
 }
+_MAX_ERRORS: Final = 10_000
+_MAX_TEXT: Final = 16 * 1024 * 1024
 _WITHOUT_VALUE: Final = ("Required", "Forbidden", "TooLong", "Internal")
 
 
@@ -62,6 +65,11 @@ class FieldError:
     type: FieldErrorType
     detail: str = ""
     value: Any = OMITTED
+
+    def __post_init__(self) -> None:
+        made = _made.get()
+        if made is not None:
+            made.add(self)
 
     @property
     def reason(self) -> str:
@@ -84,6 +92,46 @@ class FieldError:
     def cause(self) -> dict[str, str]:
         """This error as one of `details.causes` of a Status."""
         return {"reason": self.reason, "message": self.body, "field": self.path}
+
+
+class _TooManyErrors(Exception):
+    """A validation has found more errors than anybody reads."""
+
+
+@final
+class _Made:
+    """The errors that a validation has made so far."""
+
+    __slots__ = ("errors", "left")
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self.left = _MAX_TEXT
+
+    def add(self, error: FieldError) -> None:
+        self.errors.append(error)
+        self.left -= len(error.path) + len(error.detail)
+        if len(self.errors) >= _MAX_ERRORS or self.left < 0:
+            raise _TooManyErrors
+
+
+_made: ContextVar[_Made | None] = ContextVar("kubewright_field_errors", default=None)
+
+
+def limited(validate: Callable[[], list[FieldError]]) -> list[FieldError]:
+    """The errors of a validation, which ends when it has made very many.
+
+    An object of 3 MB can have a million of them, which take a gigabyte. The validation is cut short from inside, where
+    errors are made, since each of its hundreds of loops would have to count otherwise.
+    """
+    made = _Made()
+    token = _made.set(made)
+    try:
+        return validate()
+    except _TooManyErrors:
+        return made.errors
+    finally:
+        _made.reset(token)
 
 
 def summary(errors: Iterable[FieldError]) -> str:

@@ -26,7 +26,8 @@ from kubewright.apiserver.kinds.object_meta import finalizer_warnings
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_custom_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
-from kubewright.apiserver.wire.status_errors import bad_request
+from kubewright.apiserver.wire.status_errors import bad_request, internal_error, too_large
+from kubewright.schema.check.defaulting import DefaultsTooLargeError
 from kubewright.schema.check.metadata_coercion import MetadataDecodeError
 
 __all__ = ("Converter", "CustomResourceStrategy", "version_of")
@@ -84,6 +85,8 @@ class CustomResourceStrategy:
     def normalize(self, tree: Tree) -> list[str]:
         try:
             return decode_custom_resource(tree, self._version)
+        except DefaultsTooLargeError as exc:
+            raise too_large(f"Request entity too large: {exc}") from None
         except MetadataDecodeError as exc:
             kind = self._kind
             raise bad_request(
@@ -171,7 +174,10 @@ class CustomResourceStrategy:
         found = await self._convert_all(trees, self._kind.api_version)
         for tree in found:
             self._version.pruner.prune(tree)
-            self._version.defaulter.apply(tree)
+            try:
+                self._version.defaulter.apply(tree)
+            except DefaultsTooLargeError as exc:  # the CRD has changed since the object was written
+                raise internal_error(f"{tree['metadata'].get('name')}: {exc}") from None
         return found
 
     async def _convert_all(self, trees: list[Tree], api_version: str) -> list[Tree]:

@@ -7,14 +7,19 @@ Message and causes are those of kube-apiserver, which kubectl prints and people 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from kubewright.apiserver.managedfields.path_elements import path_element_text
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
 __all__ = ("ApplyConflict", "Conflict", "Owner", "conflict_error")
+
+
+_MAX_CONFLICTS: Final = 1_000
+_MAX_TEXT: Final = 256 * 1024
+"""Characters of their paths after which no more conflicts are listed."""
 
 
 class Owner(NamedTuple):
@@ -63,7 +68,8 @@ class ApplyConflict(Exception):
     """An intent without force would change fields of other managers."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
-        self.conflicts = tuple(sorted(conflicts, key=lambda conflict: conflict.owner.identity))
+        identities = {owner: owner.identity for owner in {conflict.owner for conflict in conflicts}}
+        self.conflicts = tuple(sorted(conflicts, key=lambda conflict: identities[conflict.owner]))
         super().__init__(_message(self.conflicts))
 
 
@@ -72,7 +78,7 @@ def _message(conflicts: Sequence[Conflict]) -> str:
         return f"Apply failed with 1 conflict: conflict with {conflicts[0].owner}: {conflicts[0].path}"
     lines: list[str] = []
     owner: Owner | None = None
-    for conflict in conflicts:
+    for conflict in _reported(conflicts):
         if conflict.owner != owner:
             owner = conflict.owner
             lines.append(f"conflicts with {owner}:")
@@ -81,10 +87,20 @@ def _message(conflicts: Sequence[Conflict]) -> str:
     return f"Apply failed with {len(conflicts)} conflicts: {text}"
 
 
+def _reported(conflicts: Sequence[Conflict]) -> Iterator[Conflict]:
+    """The conflicts that a response lists; kube-apiserver lists all of them."""
+    length = 0
+    for conflict in conflicts[:_MAX_CONFLICTS]:
+        yield conflict
+        length += sum(map(len, conflict.steps))
+        if length > _MAX_TEXT:
+            return
+
+
 def conflict_error(conflict: ApplyConflict) -> StatusError:
     """409 with a cause for each conflicting field."""
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {one.owner}", "field": one.path}
-        for one in conflict.conflicts
+        for one in _reported(conflict.conflicts)
     ]
     return status_error(409, "Conflict", str(conflict), details={"causes": causes})

@@ -15,6 +15,7 @@ from typing import Final, final
 from msgspec import structs
 
 from kubewright._base.clock import Clock
+from kubewright.api.field_errors import limited
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.builtin.strategy import WITHOUT_METADATA_VALIDATION
 from kubewright.apiserver.builtin.validation import error_kind
@@ -92,7 +93,7 @@ class Registry:
             meta["name"] = attributes.name = generated_name(str(meta["generateName"]))
         for text in resource.strategy.prepare_for_create(tree, call.user.tree()):
             call.warn(text)
-        errors = resource.strategy.validate(tree)
+        errors = limited(lambda: resource.strategy.validate(tree))
         if errors:
             raise invalid(error_kind(resource.kind), str(meta.get("name", "")), errors)
         for text in resource.strategy.warnings(tree, None):
@@ -166,7 +167,7 @@ class Registry:
         resource.strategy.prepare_for_update(tree, old, subresource)
         keep_deletion_timestamp(meta_of(tree), old["metadata"])
         # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
-        errors = resource.strategy.validate_update(tree, old, subresource)
+        errors = limited(lambda: resource.strategy.validate_update(tree, old, subresource))
         if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
             errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
         if errors:

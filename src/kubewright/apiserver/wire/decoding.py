@@ -7,6 +7,7 @@ values; `wire.http` has bounded the bytes.
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, Final
 
 import msgspec
@@ -37,7 +38,8 @@ __all__ = (
 Json = Any
 
 _decode: Final = msgspec.json.Decoder().decode
-_FRACTION: Final = re.compile(rb"[-:,\[\s][0-9]+(?:\.[0-9]|[eE])")
+_ODD_NUMBER: Final = re.compile(rb"[-:,\[\s](?:[0-9]{20}|[0-9]+(?:\.[0-9]|[eE]))")
+_LARGEST: Final = sys.float_info.max
 _UNREADABLE: Final = "couldn't get version/kind; json parse error"
 _UNREADABLE_YAML: Final = "yaml: "
 _PLACE: Final = re.compile(r"line ([0-9]+), column [0-9]+: (.*)", re.DOTALL)
@@ -94,8 +96,11 @@ def read_body(request: Request, *, kind: GroupVersionKind | None = None) -> tupl
 
 
 def normalize_numbers(data: bytes, tree: Json) -> Json:
-    """The tree with `1.0` as `1`: Go encodes a float64 without a fraction as an integer, so clients read back that."""
-    return _whole(tree) if _FRACTION.search(data) else tree
+    """The tree with `1.0` as `1`: Go encodes a float64 without a fraction as an integer, so clients read back that.
+
+    Raises 400 for an integer that is no float64 either.
+    """
+    return _whole(tree) if _ODD_NUMBER.search(data) else tree
 
 
 def _whole(tree: Json) -> Json:
@@ -103,6 +108,8 @@ def _whole(tree: Json) -> Json:
         return {name: _whole(value) for name, value in tree.items()}
     if type(tree) is list:
         return [_whole(item) for item in tree]
+    if type(tree) is int and not -_LARGEST <= tree <= _LARGEST:
+        raise bad_request("json: cannot unmarshal number into Go value of type float64")
     return int(tree) if type(tree) is float and tree.is_integer() and abs(tree) < 1e15 else tree
 
 

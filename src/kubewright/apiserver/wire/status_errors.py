@@ -8,7 +8,7 @@ exceptions of `kubewright.errors`, which the client raises for the errors of any
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, final
+from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.go_text import quoted
@@ -36,6 +36,11 @@ __all__ = (
     "unavailable",
     "unsupported_media_type",
 )
+
+
+_MAX_ERRORS: Final = 1_000
+_MAX_ERROR_TEXT: Final = 1024 * 1024
+"""Characters after which no more field errors are reported."""
 
 
 @final
@@ -153,16 +158,29 @@ def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
 
 
 def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> StatusError:
-    """422: the object is invalid, with a cause for each field error."""
-    found = list(errors)
+    """422: the object is invalid, with a cause for each field error, as many as a client can use."""
+    found, causes = _reported(errors)
     subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    details = {
-        "name": name,
-        "group": kind.group,
-        "kind": kind.kind,
-        "causes": [error.cause() for error in found],
-    }
+    details = {"name": name, "group": kind.group, "kind": kind.kind, "causes": causes}
     return status_error(422, "Invalid", f"{subject} {quoted(name)} is invalid: {summary(found)}", details=details)
+
+
+def _reported(errors: Iterable[FieldError]) -> tuple[list[FieldError], list[dict[str, str]]]:
+    """The errors that a response has, and their causes: until there are very many, or they are very long.
+
+    kube-apiserver reports all of them, which for an object of 3 MB can be hundreds of megabytes.
+    """
+    found: list[FieldError] = []
+    causes: list[dict[str, str]] = []
+    length = 0
+    for error in errors:
+        if len(found) == _MAX_ERRORS or length > _MAX_ERROR_TEXT:
+            break
+        cause = error.cause()
+        length += len(cause["message"]) + len(cause["field"])
+        found.append(error)
+        causes.append(cause)
+    return found, causes
 
 
 def too_many_requests(message: str, *, retry_after: int) -> StatusError:

@@ -25,6 +25,8 @@ _NO_PATH: Final = "<nil>"
 _INT64_LIMIT: Final = 2**63
 _SAFE_INTEGER: Final = float(2**53 - 1)
 _COMPOSITE: Final = "composite"
+_MAX_ERRORS: Final = 1_000
+_MAX_TEXT: Final = 1024 * 1024
 
 
 class _Error(NamedTuple):
@@ -39,16 +41,25 @@ class _Error(NamedTuple):
 
 @final
 class _Result:
-    """Errors without duplicates, and how many checks passed."""
+    """Errors without duplicates, and how many checks passed.
 
-    __slots__ = ("errors", "matches")
+    After very many errors, or very long ones, the rest of a list or a map is not looked at: a response has no more.
+    """
+
+    __slots__ = ("errors", "length", "matches")
 
     def __init__(self) -> None:
         self.errors: dict[str, _Error] = {}
         self.matches = 0
+        self.length = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.errors) > _MAX_ERRORS or self.length > _MAX_TEXT
 
     def add(self, error: _Error) -> None:
-        self.errors.setdefault(error.message, error)
+        if self.errors.setdefault(error.message, error) is error:
+            self.length += len(error.message)
 
     def merge(self, other: _Result) -> None:
         for error in other.errors.values():
@@ -67,6 +78,8 @@ class ErrorFinder:
     def __init__(self, schema: Mapping[str, Any], *, of_default: bool = False) -> None:
         self._schema = schema
         self._of_default = of_default
+        self._enums: dict[int, _Enum] = {}
+        """By the identity of their lists, which the schema keeps alive."""
 
     def find(self, value: Any, *, prefix: str, correlation: Correlation | None = None) -> list[FieldError]:
         """All errors; `prefix` begins the paths but not the messages, as on the server."""
@@ -87,7 +100,7 @@ class ErrorFinder:
                 result.add(_type_error(path, ",".join(types), "null"))
             else:
                 result.matches += 1
-            result.merge(_check_enum(value, schema, path))
+            result.merge(self._check_enum(value, schema, path))
             return result
         if types or format_name:
             result.merge(_check_type(value, types, format_name, path))
@@ -106,7 +119,7 @@ class ErrorFinder:
         elif isinstance(value, list):
             result.merge(self._items(value, schema, path, correlation))
             result.matches += 1
-        result.merge(_check_enum(value, schema, path))
+        result.merge(self._check_enum(value, schema, path))
         result.matches += 1
         if isinstance(value, dict):
             result.merge(self._members(value, schema, path, correlation))
@@ -177,12 +190,27 @@ class ErrorFinder:
             none = "" if valid else ". None validated"
             result.add(_composite(f"{quoted(path)} must validate all the schemas (allOf){none}"))
 
+    def _check_enum(self, value: Any, schema: Mapping[str, Any], path: str) -> _Result:
+        result = _Result()
+        allowed = schema.get("enum")
+        if not allowed:
+            return result
+        enum = self._enums.get(id(allowed))
+        if enum is None:
+            enum = self._enums[id(allowed)] = _Enum(allowed)
+        if not enum.allows(value):
+            text = f"{path} in body should be one of [{enum.listed}]"
+            result.add(_Error(path, "NotSupported", value, text, enum.names))
+        return result
+
     def _items(
         self, value: list[Any], schema: Mapping[str, Any], path: str, correlation: Correlation | None
     ) -> _Result:
         result = _Result()
         if isinstance(items := schema.get("items"), Mapping):
             for i, item in enumerate(value):
+                if result.is_full:
+                    break
                 inner = correlation.index(i) if correlation is not None else None
                 result.merge(self._value(item, items, f"{path}[{i}]", inner))
         size, low, high = len(value), schema.get("minItems"), schema.get("maxItems")
@@ -205,12 +233,16 @@ class ErrorFinder:
         for key, member in value.items():
             if key in properties:
                 continue
+            if result.is_full:
+                break
             if others is False:
                 result.add(_Error(path, "Invalid", key, f"{path}.{key} in body is a forbidden property"))
             elif isinstance(others, Mapping):
                 inner = correlation.key(key) if correlation is not None else None
                 result.merge(self._value(member, others, f"{path}.{key}", inner))
         for name, child in properties.items():
+            if result.is_full:
+                break
             if name in value:
                 inner = correlation.key(name) if correlation is not None else None
                 if not path and name in ("kind", "apiVersion"):
@@ -366,26 +398,38 @@ def _check_multiple(number: float, factor: float, path: str, result: _Result) ->
         result.add(_Error(path, "Invalid", number, f"{path} in body should be a multiple of {number_text(factor)}"))
 
 
-def _check_enum(value: Any, schema: Mapping[str, Any], path: str) -> _Result:
-    result = _Result()
-    allowed = schema.get("enum")
-    if allowed and not any(_converts(value, one) for one in allowed):
-        names = [one if isinstance(one, str) else json_text(one) for one in allowed]
-        listed = " ".join(_go_text(one) for one in allowed)
-        result.add(_Error(path, "NotSupported", value, f"{path} in body should be one of [{listed}]", names))
-    return result
+@final
+class _Enum:
+    """The allowed values of one schema, and how errors name them; made once, since lists may be long on both sides."""
+
+    def __init__(self, allowed: list[Any]) -> None:
+        self._texts = {one for one in allowed if isinstance(one, str)}
+        self._others = [one for one in allowed if not isinstance(one, str)]
+        self.names = [one if isinstance(one, str) else json_text(one) for one in allowed]
+        self.listed = " ".join(_go_text(one) for one in allowed)
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value equals an allowed one after Go's reflect.Convert to its type."""
+        if isinstance(value, str):
+            return value in self._texts
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and 0 <= value <= 0x10FFFF
+            and chr(value) in self._texts
+        ):
+            return True
+        return any(_converts(value, one) for one in self._others)
 
 
 def _converts(value: Any, allowed: Any) -> bool:
-    """Whether a value equals an allowed one after Go's reflect.Convert to its type."""
+    """Whether a value equals an allowed one, which is no text, in the type of that."""
     if value is None or allowed is None:
         return False
     if isinstance(value, bool) or isinstance(allowed, bool):
         return value is allowed
     if isinstance(value, int | float) and isinstance(allowed, int | float):
         return (float(value) if isinstance(allowed, float) else math.trunc(value)) == allowed
-    if isinstance(value, int) and isinstance(allowed, str):
-        return 0 <= value <= 0x10FFFF and chr(value) == allowed
     return deep_equal(value, allowed)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubewright.api.field_errors import FieldError, bad_value, too_long
-from kubewright.api.go_text import GoStruct
+from kubewright.api.go_text import GoStruct, as_maps
 from kubewright.api.names import (
     dns1123_label_errors,
     dns1123_subdomain_errors,
@@ -112,6 +112,7 @@ def _annotations(annotations: Mapping[str, str], path: str) -> list[FieldError]:
 def _owners(owners: list[dict[str, Any]], path: str) -> list[FieldError]:
     found: list[FieldError] = []
     controller = ""
+    shown: Any = None
     for owner in owners:
         found.extend(_owner(owner, path))
         if owner.get("controller"):
@@ -121,7 +122,8 @@ def _owners(owners: list[dict[str, Any]], path: str) -> list[FieldError]:
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {name}'
                 )
-                found.append(bad_value(path, "Invalid", [_owner_struct(one) for one in owners], text))
+                shown = shown or as_maps([_owner_struct(one) for one in owners])
+                found.append(FieldError(path, "Invalid", text, shown))
             else:
                 controller = name
     return found
