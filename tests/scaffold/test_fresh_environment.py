@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -34,3 +35,27 @@ async def test_make_test_and_make_lint_pass_in_a_fresh_environment(tmp_path: Pat
 
     assert "4 passed" in tested
     assert (folder / ".venv/bin/python").exists()
+
+    # A lock by hash, and what the Dockerfile does with it.
+    wheels = tmp_path / "wheels"
+    await output_of((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", wheels), ROOT)
+    await output_of((*make, "lock"), folder, UV_FIND_LINKS=str(wheels))
+    lock = (folder / "requirements.lock").read_text()
+    pins = [line for line in lock.splitlines() if "==" in line]
+    assert {line.partition("==")[0] for line in pins} >= {"kubewright", "aiohttp", "msgspec"}
+    assert [line for line in pins if not line.endswith("\\")] == []  # a hash follows each
+    assert "://" not in lock
+    steps = [line.removeprefix("RUN ") for line in (folder / "Dockerfile").read_text().splitlines() if "pip " in line]
+    for step in steps:
+        here = step.replace("/app", "app").replace("pip install", ".venv/bin/python -m pip install --quiet")
+        await output_of(("sh", "-c", here), folder, PIP_FIND_LINKS=str(wheels))
+    for name in ("kubewright", "msgspec", "fresh_operator"):
+        assert (folder / "app" / name).is_dir()
+
+    # A file that is not the one that was locked is refused.
+    (folder / "requirements.lock").write_text(re.sub(r"sha256:.{8}", "sha256:00000000", lock))
+    with pytest.raises(AssertionError, match="DO NOT MATCH THE HASHES"):
+        await output_of(
+            ("sh", "-c", steps[0].replace("/app", "other").replace("pip", ".venv/bin/python -m pip", 1)), folder,
+            PIP_FIND_LINKS=str(wheels),
+        )  # fmt: skip

@@ -16,6 +16,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
+# That of a new project, whose delimiters a workflow's own expressions do not have.
+TEMPLATE = ROOT / "src/kubewright/scaffold/templates/project/workflow.yml.jinja"
 EACH = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 PINNED = re.compile(r"^\s*(?:- )?uses: ([\w.-]+/[\w./-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
 
@@ -61,7 +63,7 @@ def test_every_action_is_pinned_by_a_commit_with_its_version_beside_it(path: Pat
 
 def test_an_action_is_the_same_in_all_workflows() -> None:
     pins: dict[str, set[tuple[str, str]]] = {}
-    for path in WORKFLOWS:
+    for path in (*WORKFLOWS, TEMPLATE):
         for line in uses_lines(path):
             found = PINNED.match(line)
             assert found is not None
