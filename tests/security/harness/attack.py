@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 from tests.security.harness.exchange import Answer, HttpConnection, Peer, request_bytes
+from tests.security.harness.limits import REQUEST_LIMIT
 
-__all__ = ("ATTACKS", "CONFIG_MAPS", "Action", "Attack", "Target", "Who", "attack")
+from kubewright.apiserver.wire.value_limits import MAX_VALUES
+
+__all__ = ("ATTACKS", "CONFIG_MAPS", "Action", "Attack", "Target", "Who", "attack", "many")
 
 Who = Literal["anonymous", "nobody", "editor", "admin"]
 """Without a certificate; with one and without any right; with the role edit in one namespace; everything."""
@@ -133,6 +136,14 @@ def attack(
         return action
 
     return register
+
+
+def many(size: int, *, values: int = 1) -> int:
+    """How many items of `size` bytes and `values` values a request may have that is as large as one can be.
+
+    A larger one is refused for its size or for its number of values, which costs nothing.
+    """
+    return min((REQUEST_LIMIT - 100_000) // size, (MAX_VALUES - 1_000) // values)
 
 
 def _encoded(body: bytes | dict[str, Any] | list[Any]) -> bytes:

@@ -12,6 +12,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.kinds.system_metadata import manager_or_user_agent, meta_of
 from kubewright.apiserver.managedfields.field_manager import record_update
@@ -50,9 +51,9 @@ class ReviewBodies:
             raise no_such_resource()
         options = write_options("CreateOptions", call.request.query)
         body_call = Call(call.request, call.info, resource or call.resource, call.user, call.output, call.warnings)
-        tree = decode_object(body_call, options)
+        tree = await decode_object(body_call, options)
         self._set_namespace(call, meta_of(tree))
-        self._record_manager(body_call, tree, options)
+        await off_loop(call.size, lambda: self._record_manager(body_call, tree, options))
         if admit:
             attributes = self._attributes(call, tree, options)
             await self._admission.mutate(attributes)

@@ -28,6 +28,7 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
 from kubewright.apiserver.apiextensions.resource_strategy import Converter
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.controllers.crd_resources import resources_of
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.storage.store import Change, Entry, Store, Table
 from kubewright.apiserver.verbs.loopback import Loopback
@@ -117,10 +118,15 @@ class CrdController:
             await self._terminate(name, entry, crd)
             return
         others = self._others(name)
-        status = compute_status(crd, others, now=format_time(self._clock.now()))
+        size, now = len(entry.value), format_time(self._clock.now())
+        status = await off_loop(size, lambda: compute_status(crd, others, now=now))
         before, crd["status"] = crd.get("status"), status
         if is_true(crd, "Established"):
-            self._serve(name, crd)
+            converter = self._converter_for(crd["spec"].get("conversion") or {})
+            resources = await off_loop(size, lambda: resources_of(crd, converter))
+            if self._table.get(name) is not entry:
+                return  # whoever wrote it meanwhile has added it again
+            self._catalog.serve(name, resources)
         if status != before:
             # The status is written last: a client that waits for Established must then find the resource served.
             await self._registry.put_own_status(self._resource, entry, crd)
@@ -144,10 +150,6 @@ class CrdController:
         for other in others:
             if not is_true(other, "NamesAccepted"):
                 self._controller.add(other["metadata"]["name"])
-
-    def _serve(self, name: str, crd: Tree) -> None:
-        converter = self._converter_for(crd["spec"].get("conversion") or {})
-        self._catalog.serve(name, resources_of(crd, converter))
 
     def _withdraw(self, name: str) -> None:
         self._terminating.discard(name)

@@ -29,12 +29,19 @@ class Call:
     user: User
     output: MediaType
     warnings: WarningRecorder = field(default_factory=WarningRecorder)
+    stored_size: int = 0
+    """Bytes of the object that the request is about, once the registry has found it."""
 
     @property
     def key(self) -> str:
         """The key of the object the request is for, in its table."""
         info = self.info
         return f"{info.namespace}/{info.name}" if self.resource.namespaced else info.name
+
+    @property
+    def size(self) -> int:
+        """Bytes that there are to work on: of the body, and of the object that it is about."""
+        return len(self.request.body) + self.stored_size
 
     @property
     def namespace(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, final
 
 from kubewright._base.yaml import TooManyValuesError, load
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
 from kubewright.apiserver.verbs.create import CreateHandler
@@ -43,7 +44,7 @@ class ApplyHandler:
         """Apply the object in the body; again to what is there then if somebody else wrote it meanwhile."""
         resource = call.resource
         for _ in range(MAX_RETRIES):
-            applied = decode_applied(call, options)
+            applied = await off_loop(call.size, lambda: decode_applied(call, options))
             entry = self._registry.find(call)
             if entry is None:
                 return await self._create(call, applied, options)
@@ -72,11 +73,15 @@ class ApplyHandler:
 
     async def _merge(self, call: Call, live: Tree | None, applied: Tree, options: WriteOptions) -> Tree:
         tree = await track_apply(call, live, applied, options, self._registry.clock.now())
-        # A map or a list that an apply has emptied is null; normalizing drops nulls, a custom resource keeps them.
-        nulls = list(_null_paths(tree)) if call.resource.custom else []
-        normalize(call, tree, options, [])
-        _restore_nulls(tree, nulls)
+        await off_loop(call.size, lambda: _normalize(call, tree, options))
         return tree
+
+
+def _normalize(call: Call, tree: Tree, options: WriteOptions) -> None:
+    # A map or a list that an apply has emptied is null; normalizing drops nulls, a custom resource keeps them.
+    nulls = list(_null_paths(tree)) if call.resource.custom else []
+    normalize(call, tree, options, [])
+    _restore_nulls(tree, nulls)
 
 
 def _null_paths(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -31,7 +31,7 @@ class CreateHandler:
     async def create(self, call: Call) -> Response:
         """Create the object in the body."""
         options = write_options("CreateOptions", call.request.query)
-        return await self.create_object(call, decode_object(call, options), options)
+        return await self.create_object(call, await decode_object(call, options), options)
 
     async def create_object(
         self, call: Call, tree: Tree, options: WriteOptions, *, is_tracked: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.kinds.system_metadata import parse_version
 from kubewright.apiserver.verbs.decode_errors import (
@@ -32,8 +33,12 @@ __all__ = (
 )
 
 
-def decode_object(call: Call, options: WriteOptions) -> Tree:
+async def decode_object(call: Call, options: WriteOptions) -> Tree:
     """The body as an object of the call's resource, with defaults."""
+    return await off_loop(call.size, lambda: _decode(call, options))
+
+
+def _decode(call: Call, options: WriteOptions) -> Tree:
     tree, duplicates = read_object(call.request, kind=call.resource.kind)
     if call.resource.custom:
         check_custom_type(call, tree)

@@ -73,7 +73,7 @@ class DeleteHandler:
         options = self._options(call)
         value, is_removed = await self.delete_key(call, call.key, options)
         if not is_removed or (call.resource.kind.group, call.resource.plural) in _RETURN_OBJECT:
-            return respond_object(call, value)
+            return await respond_object(call, value)
         return object_response(_success_status(call, decode_json(value)), call.output, headers=call.headers())
 
     async def collection(self, call: Call) -> Response:
@@ -93,7 +93,7 @@ class DeleteHandler:
             except StatusError as exc:
                 if exc.reason != "NotFound":
                     raise
-        return respond_list(call, items, {"resourceVersion": version})
+        return await respond_list(call, items, {"resourceVersion": version})
 
     def _options(self, call: Call) -> DeleteOptions:
         options = delete_options(call.request.query, _delete_options_body(call))

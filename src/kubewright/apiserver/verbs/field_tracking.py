@@ -47,7 +47,7 @@ async def track_update(call: Call, old: Tree | None, tree: Tree, options: WriteO
         return copy["metadata"].get("managedFields")
 
     try:
-        entries = await with_conversions(resource.strategy, decide)
+        entries = await with_conversions(resource.strategy, decide, size=call.size)
     except StatusError:
         entries = None
     metadata.pop("managedFields", None)
@@ -77,7 +77,7 @@ async def track_apply(call: Call, live: Tree | None, applied: Tree, options: Wri
         )
 
     try:
-        tree = await with_conversions(resource.strategy, decide)
+        tree = await with_conversions(resource.strategy, decide, size=call.size)
     except ApplyConflict as exc:
         raise conflict_error(exc) from None
     assert isinstance(tree, dict)

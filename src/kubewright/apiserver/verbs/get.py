@@ -69,7 +69,7 @@ class ReadHandler:
         entry = self._store.table(call.resource.table).get(call.key)
         if entry is None:
             raise not_found(call.resource.group_resource, call.info.name)
-        return respond_object(call, await call.resource.bytes_of(entry))
+        return await respond_object(call, await call.resource.bytes_of(entry))
 
     async def list(self, call: Call) -> Response:
         """List the objects of a namespace, or of all, or a page of them."""
@@ -94,7 +94,7 @@ class ReadHandler:
             if selection.everything:
                 behind = table.count(selection.namespace or None, after=last)
                 meta["remainingItemCount"] = len(entries) - len(page) if isinstance(entries, list) else behind
-        return respond_list(call, await resource.all_bytes(page), meta)
+        return await respond_list(call, await resource.all_bytes(page), meta)
 
     def _check_not_future(self, version: int | None) -> None:
         if version is not None and version > self._store.version:

@@ -7,9 +7,11 @@ is in `patches`; a server-side apply goes on to `apply`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import final
 
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
 from kubewright.apiserver.verbs.apply import ApplyHandler
@@ -64,14 +66,14 @@ class PatchHandler:
             entry = self._registry.get(call)
             old = await resource.tree_of(entry)
             # Decoded once more: what a patch returns shares parts with its argument and is changed in place below.
-            tree = change(await resource.tree_of(entry))
+            tree = await _changed(call, change, await resource.tree_of(entry))
             try:
-                _check_patched(call, tree, options, patch)
+                await off_loop(call.size, partial(_check_patched, call, tree, options, patch))
             except StatusError as exc:
                 if not patch:
                     raise
                 # The error shows the patched object as it was before unknown fields were dropped.
-                tree = change(await resource.tree_of(entry))
+                tree = await _changed(call, change, await resource.tree_of(entry))
                 raise patched_object_error(resource, patch, call.request.body, tree, exc) from None
             meta = meta_of(tree)
             check_name(call, meta)
@@ -82,6 +84,10 @@ class PatchHandler:
             if response is not None:
                 return response
         raise conflict(resource.group_resource, call.info.name, OPTIMISTIC_LOCK_ERROR)
+
+
+async def _changed(call: Call, change: Callable[[Tree], Tree], live: Tree) -> Tree:
+    return await off_loop(call.size, lambda: change(live))
 
 
 def _check_patched(call: Call, tree: Tree, options: WriteOptions, patch: str) -> None:

@@ -22,6 +22,7 @@ from kubewright.apiserver.builtin.validation import error_kind
 from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
 from kubewright.apiserver.kinds.system_metadata import (
     fill_system_fields,
@@ -69,7 +70,9 @@ class Registry:
 
     def find(self, call: Call) -> Entry | None:
         """The object a request is for, if it is there."""
-        return self.store.table(call.resource.table).get(call.key)
+        entry = self.store.table(call.resource.table).get(call.key)
+        call.stored_size = 0 if entry is None else len(entry.value)
+        return entry
 
     def get(self, call: Call) -> Entry:
         """The object a request is for; raises `StatusError` (404) without one."""
@@ -91,13 +94,7 @@ class Registry:
         is_generated = not meta.get("name") and bool(meta.get("generateName"))
         if is_generated:
             meta["name"] = attributes.name = generated_name(str(meta["generateName"]))
-        for text in resource.strategy.prepare_for_create(tree, call.user.tree()):
-            call.warn(text)
-        errors = limited(lambda: resource.strategy.validate(tree))
-        if errors:
-            raise invalid(error_kind(resource.kind), str(meta.get("name", "")), errors)
-        for text in resource.strategy.warnings(tree, None):
-            call.warn(text)
+        await off_loop(call.size, lambda: _prepare_new(call, tree))
         if call.info.verb != "create":
             self._authorize_create(call)
         await self.admission.validate(attributes)
@@ -113,7 +110,8 @@ class Registry:
         errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
         if errors:
             raise invalid(error_kind(resource.kind), name, errors)
-        response = respond_object(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
+        value = self._commit(resource, key, tree, stored, dry_run=options.dry_run)
+        response = await respond_object(call, value, code=201)
         response.object_name = name
         return response
 
@@ -156,7 +154,7 @@ class Registry:
 
         None when somebody else wrote the object since `entry` was read; the handler decides whether it tries again.
         """
-        resource, subresource = call.resource, call.info.subresource
+        resource = call.resource
         assert attributes.object is not None
         assert attributes.old is not None
         tree, old = attributes.object, attributes.old
@@ -164,27 +162,19 @@ class Registry:
         keep_system_fields(meta, old["metadata"])
         if not meta.get("resourceVersion"):
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-        resource.strategy.prepare_for_update(tree, old, subresource)
-        keep_deletion_timestamp(meta_of(tree), old["metadata"])
-        # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
-        errors = limited(lambda: resource.strategy.validate_update(tree, old, subresource))
-        if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
-            errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
-        if errors:
-            raise invalid(error_kind(resource.kind), call.info.name, errors)
-        for text in resource.strategy.warnings(tree, old):
-            call.warn(text)
+        await off_loop(call.size, lambda: _prepare_changed(call, tree, old))
         await self.admission.validate(attributes)
         tree["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         table = self.store.table(resource.table)
         if _is_delete_during_update(tree, old):
             if table.get(call.key) is not entry:
                 return None
-            return respond_object(call, self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True))
+            value = self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True)
+            return await respond_object(call, value)
         stored = await _for_storage(resource, tree)
         if json_equal(tree, old) and _is_stored(resource, entry, stored or tree):
             # Nothing to write: no new version, no event. It has the version of the object that is there.
-            return respond_object(call, await resource.bytes_of(entry))
+            return await respond_object(call, await resource.bytes_of(entry))
         # From here on nothing waits.
         if table.get(call.key) is not entry:
             return None
@@ -192,7 +182,7 @@ class Registry:
         errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
         if errors:
             raise invalid(error_kind(resource.kind), call.info.name, errors)
-        return respond_object(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
+        return await respond_object(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
 
     # without admission and validation
 
@@ -208,7 +198,8 @@ class Registry:
 
     async def put_own_status(self, resource: Resource, entry: Entry, tree: Tree, *, dry_run: bool = False) -> None:
         """As `put_if_unchanged`, for a status this server has worked out, with kube-apiserver as its field manager."""
-        track_own_update(resource, decode_json(entry.value), tree, "status", self.clock.now())
+        old, now = decode_json(entry.value), self.clock.now()
+        await off_loop(len(entry.value), lambda: track_own_update(resource, old, tree, "status", now))
         await self.put_if_unchanged(resource, entry, tree, dry_run=dry_run)
 
     def remove(
@@ -251,6 +242,33 @@ class Registry:
             kept = resource.encode_stored(stored)
         self.store.table(resource.table).put(key, kept, version, schema_id=resource.storage_schema)
         return value
+
+
+def _prepare_new(call: Call, tree: Tree) -> None:
+    """Let the strategy prepare a new object and check it; raises `StatusError` if it is invalid."""
+    resource = call.resource
+    for text in resource.strategy.prepare_for_create(tree, call.user.tree()):
+        call.warn(text)
+    errors = limited(lambda: resource.strategy.validate(tree))
+    if errors:
+        raise invalid(error_kind(resource.kind), str(meta_of(tree).get("name", "")), errors)
+    for text in resource.strategy.warnings(tree, None):
+        call.warn(text)
+
+
+def _prepare_changed(call: Call, tree: Tree, old: Tree) -> None:
+    """The same for a changed object."""
+    resource, subresource = call.resource, call.info.subresource
+    resource.strategy.prepare_for_update(tree, old, subresource)
+    keep_deletion_timestamp(meta_of(tree), old["metadata"])
+    # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
+    errors = limited(lambda: resource.strategy.validate_update(tree, old, subresource))
+    if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
+        errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
+    if errors:
+        raise invalid(error_kind(resource.kind), call.info.name, errors)
+    for text in resource.strategy.warnings(tree, old):
+        call.warn(text)
 
 
 async def _for_storage(resource: Resource, tree: Tree) -> Tree | None:

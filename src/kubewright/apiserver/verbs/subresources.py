@@ -236,7 +236,7 @@ class SubresourceHandlers:
         if call.info.verb != "update":
             raise method_not_allowed()
         options: WriteOptions = write_options("UpdateOptions", call.request.query)
-        tree = decode_object(call, options)
+        tree = await decode_object(call, options)
         entry = self._store.table("/namespaces").get(call.info.name)
         if entry is None:
             raise not_found(call.resource.group_resource, call.info.name)

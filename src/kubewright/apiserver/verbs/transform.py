@@ -7,10 +7,11 @@ of a watch end here. A whole object in JSON is the stored bytes as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.printers import (
     cells,
@@ -28,6 +29,8 @@ from kubewright.apiserver.wire.status_errors import bad_request, status_error
 __all__ = ("metadata_only", "respond_list", "respond_object", "respond_scale", "table_tree")
 
 _META: str = "meta.k8s.io/v1"
+_ROWS: Final = 8
+"""Rows and metadata take this part of the work of a conversion: kubectl's tables are not to wait for large requests."""
 
 
 def metadata_only(tree: dict[str, Any], version: str = "v1") -> dict[str, Any]:
@@ -47,11 +50,16 @@ def _check_partial_kind(call: Call, *, is_list: bool) -> None:
     raise status_error(406, "NotAcceptable", f"you requested {requested}, but the requested object is {found}")
 
 
-def respond_object(call: Call, value: bytes, *, code: int = 200) -> Response:
+async def respond_object(call: Call, value: bytes, *, code: int = 200) -> Response:
     """The response with an object, given as the bytes of the call's resource."""
     output = call.output
     if not output.as_kind and output.media == JSON:
         return Response(code, value + b"\n", JSON, call.headers())
+    return await off_loop(len(value), lambda: _transformed_object(call, value, code))
+
+
+def _transformed_object(call: Call, value: bytes, code: int) -> Response:
+    output = call.output
     tree = decode_json(value)
     if output.as_kind == "Table":
         version = tree["metadata"].get("resourceVersion")
@@ -63,19 +71,11 @@ def respond_object(call: Call, value: bytes, *, code: int = 200) -> Response:
     return object_response(tree, output, code=code, headers=call.headers())
 
 
-def respond_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
+async def respond_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
     """The response with a list of objects; `meta` is the metadata of the list."""
     output, resource = call.output, call.resource
-    if output.as_kind == "Table":
-        tree = table_tree(resource, items, call.request.query.get("includeObject", ""))
-        tree["metadata"] = meta
-        return object_response(tree, output, headers=call.headers())
     if output.as_kind:
-        _check_partial_kind(call, is_list=True)
-        partial = [metadata_only(decode_json(item), output.version) for item in items]
-        api_version = f"meta.k8s.io/{output.version}"
-        tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
-        return object_response(tree, output, headers=call.headers())
+        return await off_loop(sum(map(len, items)) // _ROWS, lambda: _shortened_list(call, items, meta))
     kind = resource.list_kind
     if resource.custom:
         meta = {"continue": "", **meta}
@@ -90,8 +90,21 @@ def respond_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Re
         items = [b"{" + item[skip:] for item in items]
     body = b"".join((head, b",".join(items), b"]}\n"))
     if output.media != JSON:
-        return object_response(decode_json(body), output, headers=call.headers())
+        return await off_loop(len(body), lambda: object_response(decode_json(body), output, headers=call.headers()))
     return Response(200, body, JSON, call.headers())
+
+
+def _shortened_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
+    output = call.output
+    if output.as_kind == "Table":
+        tree = table_tree(call.resource, items, call.request.query.get("includeObject", ""))
+        tree["metadata"] = meta
+        return object_response(tree, output, headers=call.headers())
+    _check_partial_kind(call, is_list=True)
+    partial = [metadata_only(decode_json(item), output.version) for item in items]
+    api_version = f"meta.k8s.io/{output.version}"
+    tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
+    return object_response(tree, output, headers=call.headers())
 
 
 def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, columns: bool = True) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class UpdateHandler:
         whatever is there, so it is tried again when somebody else was faster.
         """
         options = write_options("UpdateOptions", call.request.query)
-        tree = decode_object(call, options)
+        tree = await decode_object(call, options)
         meta = meta_of(tree)
         check_name(call, meta)
         ensure_namespace(call, meta)
@@ -64,7 +64,7 @@ class UpdateHandler:
             if has_version:
                 break
             entry = self._registry.get(call)
-            tree = decode_object(call, options)  # the first try has changed the tree in place
+            tree = await decode_object(call, options)  # the first try has changed the tree in place
             ensure_namespace(call, meta_of(tree))
         raise conflict(call.resource.group_resource, call.info.name, OPTIMISTIC_LOCK_ERROR)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Strategy, Tree
 from kubewright.apiserver.managedfields.field_manager import Convert
 from kubewright.apiserver.managedfields.types import FieldType
@@ -33,10 +34,13 @@ class _Unknown(Exception):
         self.conversion = conversion
 
 
-async def with_conversions(strategy: Strategy, decide: Callable[[Convert], T]) -> T:
-    """What `decide` returns, given a function that converts; raises `StatusError` if the webhook does not convert."""
+async def with_conversions(strategy: Strategy, decide: Callable[[Convert], T], *, size: int = 0) -> T:
+    """What `decide` returns, given a function that converts; raises `StatusError` if the webhook does not convert.
+
+    `size` is that of the objects in bytes.
+    """
     if not strategy.has_conversion_webhook:
-        return decide(strategy.convert)
+        return await off_loop(size, lambda: decide(strategy.convert))
     known: dict[_Conversion, tuple[Tree, FieldType] | None] = {}
 
     def convert(tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
@@ -50,7 +54,7 @@ async def with_conversions(strategy: Strategy, decide: Callable[[Convert], T]) -
 
     while True:
         try:
-            return decide(convert)
+            return await off_loop(size, lambda: decide(convert))
         except _Unknown as unknown:
             known[unknown.conversion] = await _convert(strategy, unknown.tree, unknown.conversion[1])
 

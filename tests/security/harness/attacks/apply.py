@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.security.harness.attack import CONFIG_MAPS, Target, attack
+from tests.security.harness.attack import CONFIG_MAPS, Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _APPLY = "apply-patch+yaml"
@@ -69,7 +69,7 @@ async def many_managers(on: Target) -> Answer:
 @attack(by="editor")
 async def a_list_with_keys(on: Target) -> Answer:
     """An apply of a Service with tens of thousands of ports."""
-    ports = [{"port": n, "name": f"p{n}"} for n in range(70_000)]
+    ports = [{"port": n, "name": f"p{n}"} for n in range(many(32, values=3))]
     body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": ports}}
     return await on.patch("/api/v1/namespaces/edited/services/s?fieldManager=m", body, _APPLY)
 
@@ -77,7 +77,7 @@ async def a_list_with_keys(on: Target) -> Answer:
 @attack(by="editor")
 async def a_list_with_equal_keys(on: Target) -> Answer:
     """The same with one key for all."""
-    ports = [{"port": 1}] * 200_000
+    ports = [{"port": 1}] * many(12, values=2)
     body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": ports}}
     return await on.patch("/api/v1/namespaces/edited/services/s?fieldManager=m", body, _APPLY)
 
@@ -85,7 +85,7 @@ async def a_list_with_equal_keys(on: Target) -> Answer:
 @attack(by="editor")
 async def a_set(on: Target) -> Answer:
     """An apply of a hundred thousand finalizers, a set of text."""
-    meta = {"name": "set", "finalizers": [f"a/{n}" for n in range(200_000)]}
+    meta = {"name": "set", "finalizers": [f"a/{n}" for n in range(many(12))]}
     return await on.patch(
         f"{CONFIG_MAPS}/set?fieldManager=m", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}, _APPLY
     )

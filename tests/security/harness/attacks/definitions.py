@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders.definitions import definition_tree, version_tree
-from tests.security.harness.attack import Target, attack
+from tests.security.harness.attack import Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -18,14 +18,14 @@ async def _schema(on: Target, plural: str, schema: dict[str, Any], **spec: Any) 
 @attack(by="admin")
 async def many_properties(on: Target) -> Answer:
     """A schema with a hundred thousand properties."""
-    fields = {f"f{n}": {"type": "string"} for n in range(90_000)}
+    fields = {f"f{n}": {"type": "string"} for n in range(many(30, values=3))}
     return await _schema(on, "wides", {"type": "object", "properties": fields})
 
 
 @attack(by="admin")
 async def wrong_properties(on: Target) -> Answer:
     """A schema with a hundred thousand properties, all wrong."""
-    fields = {f"f{n}": {"type": "x"} for n in range(100_000)}
+    fields = {f"f{n}": {"type": "x"} for n in range(many(28, values=3))}
     return await _schema(on, "wrongs", {"type": "object", "properties": fields})
 
 
@@ -60,7 +60,7 @@ async def many_versions(on: Target) -> Answer:
 @attack(by="admin")
 async def many_columns(on: Target) -> Answer:
     """A definition of fifty thousand printer columns."""
-    columns = [{"name": f"C{n}", "type": "string", "jsonPath": ".a"} for n in range(45_000)]
+    columns = [{"name": f"C{n}", "type": "string", "jsonPath": ".a"} for n in range(many(52, values=4))]
     version = version_tree(additionalPrinterColumns=columns)
     return await on.post(_CRDS, definition_tree("columns", "definitions.io", versions=[version]))
 
@@ -85,8 +85,8 @@ async def many_names(on: Target) -> Answer:
     names = {
         "plural": "names",
         "kind": "Name",
-        "shortNames": [f"s{n}" for n in range(120_000)],
-        "categories": [f"c{n}" for n in range(120_000)],
+        "shortNames": [f"s{n}" for n in range(many(22, values=2))],
+        "categories": [f"c{n}" for n in range(many(22, values=2))],
     }
     return await on.post(_CRDS, definition_tree("names", "definitions.io", names=names))
 
@@ -94,7 +94,7 @@ async def many_names(on: Target) -> Answer:
 @attack(by="admin")
 async def a_large_enum(on: Target) -> Answer:
     """An enum of half a million values, and a default."""
-    enum = {"type": "object", "properties": {"a": {"type": "integer", "enum": list(range(350_000)), "default": 7}}}
+    enum = {"type": "object", "properties": {"a": {"type": "integer", "enum": list(range(many(8))), "default": 7}}}
     return await _schema(on, "enums", enum)
 
 
@@ -103,7 +103,9 @@ async def a_large_enum_of_lists(on: Target) -> Answer:
     """An enum of a hundred thousand lists, which have to differ."""
     enum = {
         "type": "object",
-        "properties": {"a": {"type": "array", "items": {"type": "integer"}, "enum": [[n] for n in range(250_000)]}},
+        "properties": {
+            "a": {"type": "array", "items": {"type": "integer"}, "enum": [[n] for n in range(many(10, values=2))]}
+        },
     }
     return await _schema(on, "listenums", enum)
 
@@ -121,14 +123,8 @@ async def malformed(on: Target) -> Answer:
             if answer.is_internal_error:
                 return answer
         for name in ("schema", "subresources", "additionalPrinterColumns", "selectableFields", "name"):
-            answer = await on.post(
-                _CRDS,
-                definition_tree(
-                    "malformed",
-                    "definitions.io",
-                    versions=[version_tree(**{name: value}) if name != "name" else {**version_tree(), "name": value}],
-                ),
-            )
+            versions = [{**version_tree(), name: value}]
+            answer = await on.post(_CRDS, definition_tree("malformed", "definitions.io", versions=versions))
             if answer.is_internal_error:
                 return answer
         for name in (
@@ -212,55 +208,57 @@ _UNIQUE = {"apiVersion": "definitions.io/v1", "kind": "Uniques"}
 @attack(by="admin", prepare=_tree_kind)
 async def a_wide_object(on: Target) -> Answer:
     """An object of three hundred thousand fields that are not in its schema."""
-    return await on.post(_FREES, {**_FREE, "metadata": {"name": "a"}, "x": {f"{n}": 0 for n in range(200_000)}})
+    return await on.post(_FREES, {**_FREE, "metadata": {"name": "a"}, "x": {f"{n}": 0 for n in range(many(11))}})
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def a_wide_list(on: Target) -> Answer:
     """An object of a million empty objects."""
-    return await on.post(_FREES, {**_FREE, "metadata": {"name": "b"}, "x": [{}] * 950_000})
+    return await on.post(_FREES, {**_FREE, "metadata": {"name": "b"}, "x": [{}] * many(3, values=2)})
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def a_large_set(on: Target) -> Answer:
     """A set of four hundred thousand numbers, two of which are equal."""
-    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "c"}, "set": [*range(350_000), 7]})
+    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "c"}, "set": [*range(many(8)), 7]})
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def a_large_map(on: Target) -> Answer:
     """A list with keys of a hundred thousand items, each of which gets a default of two hundred bytes."""
-    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "d"}, "map": [{"k": n} for n in range(200_000)]})
+    return await on.post(
+        _UNIQUES, {**_UNIQUE, "metadata": {"name": "d"}, "map": [{"k": n} for n in range(many(14, values=2))]}
+    )
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def defaults(on: Target) -> Answer:
     """A million empty items, each of which gets defaults of kilobytes."""
-    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "e"}, "defaults": [{}] * 950_000})
+    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "e"}, "defaults": [{}] * many(3, values=2)})
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def pruned(on: Target) -> Answer:
     """Three hundred thousand fields that are dropped, with a warning for each."""
-    body = {**_UNIQUE, "metadata": {"name": "f"}, **{f"x{n}": 0 for n in range(200_000)}}
+    body = {**_UNIQUE, "metadata": {"name": "f"}, **{f"x{n}": 0 for n in range(many(11))}}
     return await on.post(_UNIQUES + "?fieldValidation=Warn", body)
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def wrong_items(on: Target) -> Answer:
     """Half a million items of the wrong type, each an error."""
-    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "g"}, "set": ["x"] * 700_000})
+    return await on.post(_UNIQUES, {**_UNIQUE, "metadata": {"name": "g"}, "set": ["x"] * many(4)})
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def an_apply_of_a_wide_object(on: Target) -> Answer:
     """An apply of an object of a hundred thousand fields without a schema."""
-    body = {**_FREE, "metadata": {"name": "h"}, "x": {f"{n}": 0 for n in range(150_000)}}
+    body = {**_FREE, "metadata": {"name": "h"}, "x": {f"{n}": 0 for n in range(many(11))}}
     return await on.patch(f"{_FREES}/h?fieldManager=m", body, "apply-patch+yaml")
 
 
 @attack(by="admin", prepare=_tree_kind)
 async def an_apply_of_a_set(on: Target) -> Answer:
     """An apply of a set of a hundred thousand numbers."""
-    body = {**_UNIQUE, "metadata": {"name": "i"}, "set": list(range(150_000))}
+    body = {**_UNIQUE, "metadata": {"name": "i"}, "set": list(range(many(8)))}
     return await on.patch(f"{_UNIQUES}/i?fieldManager=m", body, "apply-patch+yaml")

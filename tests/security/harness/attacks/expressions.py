@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders.definitions import definition_tree
-from tests.security.harness.attack import Target, attack
+from tests.security.harness.attack import Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -162,14 +162,16 @@ async def many_validations(on: Target) -> Answer:
     """A policy with fifty thousand expressions."""
     return await on.post(
         _POLICIES,
-        _policy("true", validations=[{"expression": f"object.metadata.name != 'a{n}'"} for n in range(45_000)]),
+        _policy(
+            "true", validations=[{"expression": f"object.metadata.name != 'a{n}'"} for n in range(many(60, values=2))]
+        ),
     )
 
 
 @attack(by="admin")
 async def many_equal_validations(on: Target) -> Answer:
     """A policy with eighty thousand times the same short expression."""
-    return await on.post(_POLICIES, _policy("true", validations=[{"expression": "1"}] * 130_000))
+    return await on.post(_POLICIES, _policy("true", validations=[{"expression": "1"}] * many(20, values=2)))
 
 
 @attack(by="admin")
@@ -198,7 +200,7 @@ async def a_rule_over_a_large_object(on: Target) -> Answer:
     answer = await on.post(_CRDS, definition_tree("loops", schema=schema))
     await on.post(
         "/apis/example.io/v1/namespaces/edited/loops",
-        {"apiVersion": "example.io/v1", "kind": "Loops", "metadata": {"name": "a"}, "items": list(range(100_000))},
+        {"apiVersion": "example.io/v1", "kind": "Loops", "metadata": {"name": "a"}, "items": list(range(many(8)))},
     )
     return answer
 
@@ -254,7 +256,7 @@ async def a_rule_for_each_item(on: Target) -> Answer:
         "apiVersion": "example.io/v1",
         "kind": "Entries",
         "metadata": {"name": "a"},
-        "m": {f"{n}": "" for n in range(200_000)},
+        "m": {f"{n}": "" for n in range(many(11))},
     }
     return await on.post("/apis/example.io/v1/namespaces/edited/entries", body)
 

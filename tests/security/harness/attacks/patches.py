@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.security.harness.attack import CONFIG_MAPS, Target, attack
+from tests.security.harness.attack import CONFIG_MAPS, Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _JSON_PATCH = "json-patch+json"
@@ -125,7 +125,7 @@ async def a_malformed_patch(on: Target) -> Answer:
 @attack(by="editor", prepare=_one_deployment)
 async def deletions(on: Target) -> Answer:
     """A strategic merge patch with tens of thousands of deletions from a list."""
-    removed = [{"$patch": "delete", "name": f"n{n}"} for n in range(80_000)]
+    removed = [{"$patch": "delete", "name": f"n{n}"} for n in range(many(36, values=3))]
     return await on.patch(
         f"{_DEPLOYMENTS}/patched", {"spec": {"template": {"spec": {"containers": removed}}}}, _STRATEGIC
     )
@@ -134,14 +134,14 @@ async def deletions(on: Target) -> Answer:
 @attack(by="editor", prepare=_one_deployment)
 async def primitive_deletions(on: Target) -> Answer:
     """Deletions of finalizers that are not there."""
-    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [f"a/{n}" for n in range(200_000)]}}
+    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [f"a/{n}" for n in range(many(12))]}}
     return await on.patch(f"{_DEPLOYMENTS}/patched", body, _STRATEGIC)
 
 
 @attack(by="editor", prepare=_one_deployment)
 async def new_items(on: Target) -> Answer:
     """A strategic merge patch that adds tens of thousands of containers."""
-    added = [{"name": f"n{n}"} for n in range(150_000)]
+    added = [{"name": f"n{n}"} for n in range(many(18, values=2))]
     return await on.patch(
         f"{_DEPLOYMENTS}/patched", {"spec": {"template": {"spec": {"containers": added}}}}, _STRATEGIC
     )
@@ -150,7 +150,7 @@ async def new_items(on: Target) -> Answer:
 @attack(by="editor", prepare=_one_deployment)
 async def an_order(on: Target) -> Answer:
     """An order of a list's items that names more than there are."""
-    order = [{"name": f"n{n}"} for n in range(150_000)]
+    order = [{"name": f"n{n}"} for n in range(many(18, values=2))]
     body = {"spec": {"template": {"spec": {"$setElementOrder/containers": order}}}}
     return await on.patch(f"{_DEPLOYMENTS}/patched", body, _STRATEGIC)
 
@@ -158,7 +158,7 @@ async def an_order(on: Target) -> Answer:
 @attack(by="editor", prepare=_one_deployment)
 async def an_order_with_items(on: Target) -> Answer:
     """An order and as many items, in the opposite order."""
-    order = [{"name": f"n{n}"} for n in range(70_000)]
+    order = [{"name": f"n{n}"} for n in range(many(36, values=4))]
     inside = {"$setElementOrder/containers": order, "containers": order[::-1]}
     return await on.patch(f"{_DEPLOYMENTS}/patched", {"spec": {"template": {"spec": inside}}}, _STRATEGIC)
 
@@ -166,7 +166,7 @@ async def an_order_with_items(on: Target) -> Answer:
 @attack(by="editor", prepare=_one_deployment)
 async def unknown_directives(on: Target) -> Answer:
     """Directives that nobody knows, and retained keys without end."""
-    body = {"spec": {"strategy": {"$retainKeys": [f"k{n}" for n in range(250_000)], "type": "Recreate"}}}
+    body = {"spec": {"strategy": {"$retainKeys": [f"k{n}" for n in range(many(10))], "type": "Recreate"}}}
     return await on.patch(f"{_DEPLOYMENTS}/patched", body, _STRATEGIC)
 
 
@@ -196,13 +196,13 @@ async def malformed_directives(on: Target) -> Answer:
 @attack(by="editor", prepare=_full_map)
 async def merge_of_many_nulls(on: Target) -> Answer:
     """A merge patch that removes what is not there."""
-    return await on.patch(_MAP, {"data": {f"x{n}": None for n in range(200_000)}})
+    return await on.patch(_MAP, {"data": {f"x{n}": None for n in range(many(14))}})
 
 
 @attack(by="editor", prepare=_one_map)
 async def merge_with_repeated_names(on: Target) -> Answer:
     """A merge patch with one name a hundred thousand times."""
-    return await on.patch(_MAP, b'{"data":{' + b",".join([b'"a":"b"'] * 350_000) + b"}}")
+    return await on.patch(_MAP, b'{"data":{' + b",".join([b'"a":"b"'] * many(8)) + b"}}")
 
 
 @attack(by="editor", prepare=_full_map)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.security.harness.attack import CONFIG_MAPS, Target, attack
+from tests.security.harness.attack import CONFIG_MAPS, Target, attack, many
 from tests.security.harness.exchange import Answer
 from tests.security.harness.protobuf import MEDIA_TYPE, enveloped, field, message
 
@@ -37,61 +37,61 @@ async def bad_utf8_in_a_review(on: Target) -> Answer:
 @attack(by="editor")
 async def empty_containers(on: Target) -> Answer:
     """A Pod with a million empty containers, of two bytes each."""
-    return await _pod(on, message(2, b"") * 1_400_000)
+    return await _pod(on, message(2, b"") * many(2))
 
 
 @attack(by="nobody")
 async def empty_requirements(on: Target) -> Answer:
     """A review with a million empty requirements of a label selector, by somebody without any right."""
-    return await _review(on, message(2, message(1, message(9, message(2, b"") * 1_400_000))))
+    return await _review(on, message(2, message(1, message(9, message(2, b"") * many(2)))))
 
 
 @attack(by="nobody")
 async def empty_field_requirements(on: Target) -> Answer:
     """The same of a field selector."""
-    return await _review(on, message(2, message(1, message(8, message(2, b"") * 1_400_000))))
+    return await _review(on, message(2, message(1, message(8, message(2, b"") * many(2)))))
 
 
 @attack(by="nobody")
 async def managed_fields(on: Target) -> Answer:
     """A review whose metadata has a million empty entries of managed fields."""
-    return await _review(on, message(1, message(17, b"") * 1_000_000))
+    return await _review(on, message(1, message(17, b"") * many(3)))
 
 
 @attack(by="nobody")
 async def owner_references(on: Target) -> Answer:
     """A review whose metadata has a million empty owner references."""
-    return await _review(on, message(1, message(13, b"") * 1_400_000))
+    return await _review(on, message(1, message(13, b"") * many(2)))
 
 
 @attack(by="nobody")
 async def unknown_fields(on: Target) -> Answer:
     """Fields that the message does not have."""
-    return await _review(on, field(1000, b"") * 950_000)
+    return await _review(on, field(1000, b"") * many(3))
 
 
 @attack(by="nobody")
 async def repeated_scalars(on: Target) -> Answer:
     """One field that is said a million times, where the last counts."""
-    return await _review(on, message(2, message(2, field(1, b"a") * 900_000)))
+    return await _review(on, message(2, message(2, field(1, b"a") * many(3))))
 
 
 @attack(by="nobody")
 async def repeated_messages(on: Target) -> Answer:
     """One message that is said a million times, where all are merged."""
-    return await _review(on, message(2, b"") * 1_400_000)
+    return await _review(on, message(2, b"") * many(2))
 
 
 @attack(by="nobody")
 async def growing_messages(on: Target) -> Answer:
     """One message that grows with each time it is said: its list gets longer and is merged again."""
-    return await _review(on, message(2, message(1, message(9, message(2, b"")))) * 350_000)
+    return await _review(on, message(2, message(1, message(9, message(2, b"")))) * many(8))
 
 
 @attack(by="nobody")
 async def map_entries(on: Target) -> Answer:
     """Labels without name and value, a million of them."""
-    return await _review(on, message(1, message(11, b"") * 1_400_000))
+    return await _review(on, message(1, message(11, b"") * many(2)))
 
 
 @attack(by="nobody")
@@ -125,27 +125,27 @@ async def long_varints(on: Target) -> Answer:
 async def tolerations(on: Target) -> Answer:
     """A Pod with a million empty tolerations."""
     containers = message(2, field(1, b"c") + field(2, b"i"))
-    return await _pod(on, containers + message(22, b"") * 1_400_000)
+    return await _pod(on, containers + message(22, b"") * many(2))
 
 
 @attack(by="editor")
 async def endpoints(on: Target) -> Answer:
     """Endpoints with a million empty subsets."""
-    body = enveloped("v1", "Endpoints", message(1, field(1, b"p")) + message(2, b"") * 1_400_000)
+    body = enveloped("v1", "Endpoints", message(1, field(1, b"p")) + message(2, b"") * many(2))
     return await on.post("/api/v1/namespaces/edited/endpoints", body, content_type=MEDIA_TYPE)
 
 
 @attack(by="editor")
 async def subresource_of_a_pod(on: Target) -> Answer:
     """A Binding with a million annotations."""
-    body = enveloped("v1", "Binding", message(1, message(12, b"") * 1_400_000))
+    body = enveloped("v1", "Binding", message(1, message(12, b"") * many(2)))
     return await on.post(f"{_PODS}/x/binding", body, content_type=MEDIA_TYPE)
 
 
 @attack(by="editor")
 async def raw_json_in_a_message(on: Target) -> Answer:
     """A ControllerRevision whose data is JSON with a name a hundred thousand times."""
-    raw = b"{" + b",".join([b'"a":{}'] * 400_000) + b"}"
+    raw = b"{" + b",".join([b'"a":{}'] * many(7)) + b"}"
     body = enveloped("apps/v1", "ControllerRevision", message(1, field(1, b"p")) + message(2, field(1, raw)))
     return await on.post("/apis/apps/v1/namespaces/edited/controllerrevisions", body, content_type=MEDIA_TYPE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.security.harness.attack import Target, attack
+from tests.security.harness.attack import Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _SELF = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -16,14 +16,18 @@ _WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 async def requirements(on: Target) -> Answer:
     """A review with a selector of a hundred thousand requirements."""
     requirement = {"key": "a", "operator": "In", "values": ["b"]}
-    attributes = {"verb": "list", "resource": "pods", "labelSelector": {"requirements": [requirement] * 50_000}}
+    attributes = {
+        "verb": "list",
+        "resource": "pods",
+        "labelSelector": {"requirements": [requirement] * many(50, values=5)},
+    }
     return await on.post(_SELF, {"spec": {"resourceAttributes": attributes}})
 
 
 @attack(by="nobody")
 async def empty_requirements(on: Target) -> Answer:
     """The same with empty ones, all wrong."""
-    attributes = {"verb": "list", "resource": "pods", "fieldSelector": {"requirements": [{}] * 950_000}}
+    attributes = {"verb": "list", "resource": "pods", "fieldSelector": {"requirements": [{}] * many(3, values=2)}}
     return await on.post(_SELF, {"spec": {"resourceAttributes": attributes}})
 
 
@@ -69,7 +73,7 @@ async def groups_and_extras(on: Target) -> Answer:
     """A review of somebody in three hundred thousand groups."""
     spec = {
         "user": "a",
-        "groups": [f"g{n}" for n in range(280_000)],
+        "groups": [f"g{n}" for n in range(many(11))],
         "resourceAttributes": {"verb": "get", "resource": "pods"},
     }
     return await on.post(_SUBJECT, {"spec": spec})
@@ -85,13 +89,13 @@ async def a_long_token(on: Target) -> Answer:
 @attack(by="admin")
 async def audiences(on: Target) -> Answer:
     """A review of a token for half a million audiences."""
-    return await on.post(_TOKENS, {"spec": {"token": "a.b.c", "audiences": ["a"] * 700_000}})
+    return await on.post(_TOKENS, {"spec": {"token": "a.b.c", "audiences": ["a"] * many(4)}})
 
 
 @attack(by="nobody")
 async def who_one_is(on: Target) -> Answer:
     """A review without a spec, of the largest size."""
-    return await on.post(_WHO, {"metadata": {"annotations": {f"{n}": "" for n in range(200_000)}}})
+    return await on.post(_WHO, {"metadata": {"annotations": {f"{n}": "" for n in range(many(14))}}})
 
 
 @attack(by="admin")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.security.harness.attack import Target, attack
+from tests.security.harness.attack import Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _PODS = "/api/v1/namespaces/edited/pods"
@@ -144,7 +144,7 @@ async def logs_in_an_annotation(on: Target) -> Answer:
 @attack(by="editor", spoils=True)
 async def many_containers(on: Target) -> Answer:
     """A pod of ten thousand containers."""
-    containers = [{"name": f"c{n}", "image": "busybox"} for n in range(20_000)]
+    containers = [{"name": f"c{n}", "image": "busybox"} for n in range(many(34, values=3))]
     return await on.post(_PODS, {"metadata": {"name": "many"}, "spec": {"containers": containers}})
 
 

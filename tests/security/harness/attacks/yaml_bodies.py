@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.security.harness.attack import CONFIG_MAPS, Target, attack
+from tests.security.harness.attack import CONFIG_MAPS, Target, attack, many
 from tests.security.harness.exchange import Answer
 
 _YAML = "application/yaml"
@@ -43,20 +43,20 @@ async def merges(on: Target) -> Answer:
 @attack(by="nobody")
 async def short_items(on: Target) -> Answer:
     """A flow sequence of a million items."""
-    return await on.post(_REVIEWS, b"spec: [" + b"1," * 1_400_000 + b"1]", content_type=_YAML)
+    return await on.post(_REVIEWS, b"spec: [" + b"1," * many(2) + b"1]", content_type=_YAML)
 
 
 @attack(by="nobody")
 async def short_lines(on: Target) -> Answer:
     """A map of two hundred thousand lines."""
-    body = b"spec:\n" + b"".join(b"  k%d: 1\n" % number for number in range(250_000))
+    body = b"spec:\n" + b"".join(b"  k%d: 1\n" % number for number in range(many(12)))
     return await on.post(_REVIEWS, body, content_type=_YAML)
 
 
 @attack(by="nobody")
 async def one_name_many_times(on: Target) -> Answer:
     """The same key in each line."""
-    return await on.post(_REVIEWS, b"spec:\n" + b"  a: 1\n" * 400_000, content_type=_YAML)
+    return await on.post(_REVIEWS, b"spec:\n" + b"  a: 1\n" * many(7), content_type=_YAML)
 
 
 @attack(by="nobody")
@@ -92,7 +92,7 @@ async def comments(on: Target) -> Answer:
 @attack(by="nobody")
 async def numbers(on: Target) -> Answer:
     """Numbers with underscores, colons and exponents: YAML 1.1 has many forms."""
-    return await on.post(_REVIEWS, b"spec: [" + b"1:1:1:1:1:1.1," * 200_000 + b"1]", content_type=_YAML)
+    return await on.post(_REVIEWS, b"spec: [" + b"1:1:1:1:1:1.1," * many(14) + b"1]", content_type=_YAML)
 
 
 @attack(by="nobody")
