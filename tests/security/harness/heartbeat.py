@@ -4,9 +4,9 @@ The watched process calls `Heartbeat.start` on its loop. Every few milliseconds 
 before; the longest such gap is what the harness judges. `HeartbeatReader`, in the harness, reads that even while the
 loop does not turn, and asks for a fresh start before each attack.
 
-A gap counts without the time during which the thread was ready to run and had no core: a busy machine is not to be
-blamed on a request. Whatever else keeps the loop from turning counts: its own work, the garbage collector, a wait for a
-file, a worker thread that holds the interpreter's lock.
+A gap counts without the time during which a thread of the process was ready to run and had no core: a busy machine is
+not to be blamed on a request. Whatever else keeps the loop from turning counts: its own work, the garbage collector, a
+wait for a file, a worker thread that holds the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Beat(NamedTuple):
     """The number of the last fresh start that was asked for and is done."""
     at: float
     """The time of the beat, by the clock that all processes share."""
-    delayed: float
+    waited: float
     """How long the loop's thread had waited for a core by then, in all."""
     hold: float
     """The longest time the loop did not turn since the fresh start, without waits for a core."""
@@ -55,7 +55,9 @@ class Heartbeat:
 
     def __init__(self, path: Path) -> None:
         self._page = _page(path)
-        self._delays = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+        self._waits: dict[int, tuple[int, float]] = {}
+        """The file that tells of a thread's waits, and what it told last."""
+        self._waited = 0.0
         self._hold = self._wall = self._collection = 0.0
         self._answered = 0
         self._collecting = 0.0
@@ -79,9 +81,8 @@ class Heartbeat:
             self._answered = asked
             now, delayed = time.monotonic(), self._delay()
         self._at, self._delayed = now, delayed
-        _LAYOUT.pack_into(
-            self._page, 0, self._answered, self._at, self._delayed, self._hold, self._wall, self._collection
-        )
+        _, waited = self._waits[threading.get_native_id()]
+        _LAYOUT.pack_into(self._page, 0, self._answered, self._at, waited, self._hold, self._wall, self._collection)
         self._loop.call_later(_INTERVAL, self._beat)
 
     def _begin_afresh(self) -> None:
@@ -90,8 +91,22 @@ class Heartbeat:
         self._hold = self._wall = self._collection = 0.0
 
     def _delay(self) -> float:
-        # "running waiting slices", nanoseconds (Documentation/scheduler/sched-stats.rst of Linux).
-        return int(os.pread(self._delays, 100, 0).split()[1]) / 1e9
+        """How long all threads have waited for a core: one that holds the lock may be the one that waits."""
+        for thread in threading.enumerate():
+            tid = thread.native_id
+            if tid is not None and tid not in self._waits:
+                file = os.open(f"/proc/self/task/{tid}/schedstat", os.O_RDONLY)
+                self._waits[tid] = (file, _waited(file))
+        for tid, (file, before) in list(self._waits.items()):
+            try:
+                now = _waited(file)
+            except OSError:  # the thread has ended
+                os.close(file)
+                del self._waits[tid]
+                continue
+            self._waits[tid] = (file, now)
+            self._waited += now - before
+        return self._waited
 
     def _on_collection(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
@@ -117,6 +132,11 @@ class HeartbeatReader:
         self._asked += 1
         _ASKED.pack_into(self._page, _ASKED_AT, self._asked)
         return self._asked
+
+
+def _waited(file: int) -> float:
+    # "running waiting slices", nanoseconds (Documentation/scheduler/sched-stats.rst of Linux).
+    return int(os.pread(file, 100, 0).split()[1]) / 1e9
 
 
 def _page(path: Path) -> mmap.mmap:

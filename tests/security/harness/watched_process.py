@@ -157,13 +157,13 @@ class WatchedProcess:
 
     @property
     def held(self) -> float:
-        """For how long the loop has not turned, up to now, without waits for a core."""
+        """For how long the loop has not turned, up to now, without waits of its thread for a core."""
         beat = self._heartbeat.read()
         try:
-            delayed = int(Path(f"/proc/{self._child.pid}/schedstat").read_text().split()[1]) / 1e9
+            waited = int(Path(f"/proc/{self._child.pid}/schedstat").read_text().split()[1]) / 1e9
         except (FileNotFoundError, ProcessLookupError):
             return 0.0
-        return max(0.0, time.monotonic() - beat.at - (delayed - beat.delayed))
+        return max(0.0, time.monotonic() - beat.at - max(0.0, waited - beat.waited))
 
     @property
     def grown(self) -> int:
