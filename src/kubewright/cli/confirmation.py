@@ -1,6 +1,7 @@
 """Asks before a command deletes something: a person on a terminal, or `--yes`; a script without it is refused.
 
-A script has nobody to answer, and what its standard input holds is no answer. `uninstall`, `undeploy` and `cluster reset` call it.
+A script has nobody to answer, and what its standard input holds is no answer. `uninstall`, `undeploy` and `cluster
+reset` call it.
 """
 
 from __future__ import annotations
