@@ -1,6 +1,6 @@
 """Start the operator: every controller and webhook of this package, in one process.
 
-`python -m podbuggertool --help` lists the flags; each option can come from the environment or a file as well.
+`--help` lists the flags; each option can come from the environment or a file as well.
 """
 
 from kubewright.manager import run_operator

@@ -63,8 +63,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool = False
     unexpected: bool = False
     """The error is not in the framework's tree: most likely a bug in the reconciler, a panic in Go."""
-    gauges: Mapping[str, float] = {}
-    """Numbers of the object after the reconcile, by metric."""
+    gauges: Mapping[str, float | None] = {}
+    """Numbers of the object after the reconcile, by metric; None where there is none."""
 
 
 @final
@@ -91,6 +91,7 @@ class ReconcileHandler:
         self._threads = threads
         self._on_write_loop = on_write_loop
         self._slowdown = Slowdown()
+        self._failed_gauges: set[str] = set()
         self._reported_problems: dict[ObjectKey, tuple[FieldError, ...]] = {}
         self._abandoned_threads: dict[ObjectKey, asyncio.Future[Any]] = {}
         self._has_status = definition_of(declaration.kind).status
@@ -225,8 +226,22 @@ class ReconcileHandler:
             result="success" if wait is None else "requeue_after",
             requeue_after=wait,
             priority=item.priority if result.priority is None else result.priority,
-            gauges={name: float(number(obj)) for name, number in self._declaration.gauges.items()},
+            gauges=self._measure(obj, ctx) if self._declaration.gauges else {},
         )
+
+    def _measure(self, obj: Any, ctx: Context) -> dict[str, float | None]:
+        """The gauges of the object. One that raises is reported once; it is no failure of the reconcile."""
+        found: dict[str, float | None] = {}
+        for name, number in self._declaration.gauges.items():
+            try:
+                found[name] = float(number(obj))
+                self._failed_gauges.discard(name)
+            except Exception as error:
+                found[name] = None
+                if name not in self._failed_gauges:
+                    self._failed_gauges.add(name)
+                    ctx.log.exception("a gauge failed and is not shown", gauge=name, error=error)
+        return found
 
     async def _write_status(self, obj: Any, ctx: Context, before: bytes, *, observed: bool) -> None:
         """Patch what changed in the status, once, after the reconciler has returned.
