@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from kubewright.cli.terminals import visible
 from kubewright.errors import ConfigError
 
 __all__ = ("confirm", "require_terminal", "yes_option")
@@ -31,6 +32,6 @@ def confirm(what: list[str], *, yes: bool) -> None:
         return
     click.echo("This deletes:", err=True)
     for line in what:
-        click.echo(f"  {line}", err=True)
+        click.echo(f"  {visible(line)}", err=True)
     if not click.confirm("Delete them, for good?", err=True):
         raise ConfigError("nothing was deleted")

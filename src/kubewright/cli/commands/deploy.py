@@ -28,6 +28,7 @@ from kubewright.cli.custom_objects import (
 from kubewright.cli.progress import display
 from kubewright.cli.reports import with_json_output
 from kubewright.cli.targets import cluster_options, load_config
+from kubewright.cli.terminals import visible
 from kubewright.errors import ClusterError, ConfigError, Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ async def _look(config: Config, names: list[str], *, keep: bool) -> tuple[list[C
             return kinds, await describe(client, kinds)
         left = await finalizers_left(client, kinds)
         for line in left:
-            click.echo(f"{line} stays, and cannot be deleted until the operator runs again.", err=True)
+            click.echo(f"{visible(line)} stays, and cannot be deleted until the operator runs again.", err=True)
         return kinds, []
 
 
