@@ -217,7 +217,16 @@ def _decode_with_problems(cls: type[M], data: bytes | msgspec.Raw, first: Decode
 
 
 def _decode_strictly(wanted: Any, value: Any) -> Any:
-    return msgspec.json.Decoder(wanted, dec_hook=_decode_value).decode(_ENCODER.encode(value))
+    try:
+        decoder = _part_decoder(wanted)
+    except TypeError:  # an annotation that cannot be hashed
+        decoder = msgspec.json.Decoder(wanted, dec_hook=_decode_value)
+    return decoder.decode(_ENCODER.encode(value))
+
+
+@lru_cache(maxsize=4096)
+def _part_decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(wanted, dec_hook=_decode_value)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -123,7 +123,7 @@ class Problems:
     def read_members(self, model: type[msgspec.Struct], tree: dict[str, Any], path: str) -> Any:
         """An object of this class from the members of a JSON object."""
         members: dict[str, Any] = {}
-        for field in msgspec.structs.fields(model):
+        for field in _fields(model):
             place = f"{path}.{field.encode_name}" if path else field.encode_name
             if field.encode_name in tree and not self._is_absent(field.type, tree[field.encode_name]):
                 members[field.name] = self.read(field.type, tree[field.encode_name], place)
@@ -186,6 +186,11 @@ def zero_of(wanted: Any) -> Any:
     if base in (list, dict, set, tuple, frozenset):
         return base()
     return _ZEROS.get(base)
+
+
+@cache
+def _fields(model: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(model)  # it evaluates every annotation anew
 
 
 def _refuse(wanted: Any, value: Any) -> Any:
