@@ -34,7 +34,7 @@ class RunningController:
         self._ended = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
         self.loops = 0
-        self.gauges: dict[ObjectKey, Mapping[str, float]] = {}
+        self.gauges: dict[ObjectKey, Mapping[str, float | None]] = {}
         self.gone = asyncio.Event()
 
     @property
@@ -50,7 +50,7 @@ class RunningController:
     def on_write_loop(self) -> None:
         self.loops += 1
 
-    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
+    def on_gauges(self, key: ObjectKey, values: Mapping[str, float | None]) -> None:
         self.gauges[key] = values
 
     def on_deleted(self, key: ObjectKey) -> None:

@@ -72,6 +72,28 @@ async def test_numbers_of_an_object_that_goes_while_it_is_worked_on_do_not_come_
         assert engine.gauges == {stays.key: {"widget_size": 1.0}}
 
 
+async def test_a_gauge_that_raises_does_not_fail_the_reconcile(
+    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    gauges: dict[str, Any] = {
+        "widget_broken": lambda obj: 1 / 0,
+        "widget_text": lambda obj: "many",
+        "widget_size": lambda obj: 3,
+    }
+
+    @controller(widget, gauges=gauges)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        ctx.condition("Ready", True)
+
+    async with running(client, namespace, reconcile) as (engine,):
+        made = await client.create(widget.named("a", namespace))
+        records = await engine.reach(lambda records: len(records) >= 1)
+
+    assert {record.result for record in records} == {"success"}
+    assert engine.gauges == {made.key: {"widget_broken": None, "widget_text": None, "widget_size": 3.0}}
+    assert caplog.text.count("a gauge failed and is not shown") == 2
+
+
 async def test_a_change_becomes_a_child_and_a_status(client: Client, namespace: str, widget: Any) -> None:
     declaration, _ = config_map_controller(widget)
     async with running(client, namespace, declaration) as (engine,):

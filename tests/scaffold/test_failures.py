@@ -96,9 +96,9 @@ async def test_a_server_that_does_not_answer_is_named(
     ("command", "sentence"),
     [
         (("install",), "cannot get resource \"customresourcedefinitions\""),
-        (("uninstall", "--yes"), "cannot delete resource \"customresourcedefinitions\""),
+        (("uninstall", "--yes"), "cannot get resource \"customresourcedefinitions\""),
         (("deploy",), "cannot patch resource \"namespaces\""),
-        (("undeploy", "--yes"), "cannot delete resource"),
+        (("undeploy", "--yes"), "cannot get resource \"customresourcedefinitions\""),
         (("tree", "deployment", "web"), "cannot get resource \"deployments\""),
         (("generate", "crds", "--against-cluster"), "cannot get resource"),
     ],

@@ -76,7 +76,7 @@ def test_scaffolded_projects_use_public_names_only() -> None:
         files = render_project(msgspec.structs.replace(project, resources=kinds))
         programs = {name: text for name, text in files.items() if name.endswith(".py")}
 
-        assert any("load_operator" in text for text in programs.values())
+        assert any("run_operator" in text for text in programs.values())
         assert {name: found for name, text in programs.items() if (found := private_names_in(text))} == {}
 
 

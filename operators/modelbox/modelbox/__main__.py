@@ -1,12 +1,9 @@
 """Start the operator: every controller and webhook of this package, in one process.
 
-Options come from the environment, such as KUBEWRIGHT_LEADER_ELECTION=true; see `kubewright.ManagerOptions`.
+`--help` lists the flags; each option can come from the environment or a file as well.
 """
 
-from kubewright import ManagerOptions, run
-from kubewright.manager import load_operator
+from kubewright.manager import run_operator
 
 if __name__ == "__main__":
-    operator = load_operator("modelbox")
-    options = ManagerOptions.load(name="modelbox")
-    run(*operator.controllers, *operator.webhooks, options=options)
+    run_operator("modelbox", name="modelbox")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from kubewright._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from kubewright.api.codec import copy_of, from_tree, to_tree
+    from kubewright.api.codec import copy_of, from_tree, problems_of, to_tree
     from kubewright.api.conditions import Condition, find_condition, is_true, remove_condition, set_condition
     from kubewright.api.dynamic import Dynamic, DynamicObject, metadata_of
+    from kubewright.api.field_errors import FieldError
     from kubewright.api.fields import Field, Rule
     from kubewright.api.intorstring import IntOrString, is_percent, scaled_value
     from kubewright.api.kinds import GroupVersion, GroupVersionKind, GroupVersionResource
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from kubewright.api.scheme import Scheme
     from kubewright.api.selectors import FieldSelector, Selector
     from kubewright.api.times import Duration, MicroTime
+    from kubewright.api.unknown_values import UnknownValue, enum_of
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "kubewright.api.codec": ("copy_of", "from_tree", "to_tree"),
+            "kubewright.api.codec": ("copy_of", "from_tree", "problems_of", "to_tree"),
+            "kubewright.api.field_errors": ("FieldError",),
+            "kubewright.api.unknown_values": ("UnknownValue", "enum_of"),
             "kubewright.api.conditions": (
                 "Condition",
                 "find_condition",
@@ -82,6 +86,7 @@ __all__ = (
     "Dynamic",
     "DynamicObject",
     "Field",
+    "FieldError",
     "FieldSelector",
     "GroupVersion",
     "GroupVersionKind",
@@ -101,6 +106,7 @@ __all__ = (
     "Selector",
     "Spec",
     "Status",
+    "UnknownValue",
     "Unset",
     "controller_of",
     "copy_of",
@@ -108,6 +114,7 @@ __all__ = (
     "dns1035_label_errors",
     "dns1123_label_errors",
     "dns1123_subdomain_errors",
+    "enum_of",
     "field",
     "find_condition",
     "from_tree",
@@ -116,6 +123,7 @@ __all__ = (
     "is_true",
     "label_value_errors",
     "metadata_of",
+    "problems_of",
     "qualified_name_errors",
     "remove_condition",
     "scaled_value",

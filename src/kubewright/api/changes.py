@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from kubewright.api.codec import decode, decode_tree, encode, origin_of, to_tree
+from kubewright.api.codec import decode_stored, decode_tree, encode, origin_of, to_tree
 from kubewright.api.diff import merge_patch, overlay
 from kubewright.api.model import Model
 from kubewright.api.resource import KubeObject
@@ -53,7 +53,7 @@ def status_patch_since_read(obj: KubeObject) -> Tree:  # hot
     # The rest of the object, mostly the larger part, is skipped and not decoded.
     sent = _STATUS_DECODER.decode(_require_origin(obj)).status
     stored = decode_tree(sent)
-    decoded = _default_status(type(obj)) if stored is None else encode(decode(type(status), sent))
+    decoded = _default_status(type(obj)) if stored is None else encode(decode_stored(type(status), sent))
     now = encode(status)
     if decoded == now:
         return {}
@@ -88,7 +88,7 @@ def _require_origin(obj: KubeObject) -> bytes:
 
 
 def _with_changes(obj: KubeObject, origin: bytes, sent: Any) -> Tree:
-    decoded, now = encode(decode(type(obj), origin)), encode(obj)
+    decoded, now = encode(decode_stored(type(obj), origin)), encode(obj)
     if decoded == now:
         return cast("Tree", sent)
     return cast("Tree", overlay(sent, decode_tree(decoded), decode_tree(now)))

@@ -1,10 +1,12 @@
 """Bytes to typed objects and back, and deep copies.
 
-One cached decoder per class. The client, the cache and the webhooks rely on three properties:
+One cached decoder per class. The client, the cache and the webhooks rely on four properties:
 
 - null means absent, as it does in Go: a server that sends `"endpoints": null` for a list is understood;
 - an object can keep the bytes it was read from (`read`). `api.changes` compares with them, so a write sends only the
   changes and never drops a field the class does not know;
+- what a server has stored can be read, also if the class has no such value (`read`, `decode_stored`): the object has
+  `problems_of` it. What a person gives (`decode`, `from_tree`) must fit;
 - a deep copy costs one encode and one decode.
 
 No I/O. `apiVersion` and `kind` are facts of the class: written here in front of the fields, skipped when reading.
@@ -20,22 +22,26 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from kubewright.api.dynamic import DynamicObject
+from kubewright.api.field_errors import FieldError
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject
 from kubewright.api.times import Duration, MicroTime, format_micro_time
+from kubewright.api.unknown_values import Problems, UnknownValue
 from kubewright.errors import DecodeError
 
 __all__ = (
     "copy_of",
     "decode",
+    "decode_stored",
     "decode_tree",
     "encode",
     "encode_tree",
     "from_tree",
     "is_partial",
     "origin_of",
+    "problems_of",
     "read",
     "to_tree",
 )
@@ -45,10 +51,11 @@ K = TypeVar("K", bound=KubeObject)
 
 _ORIGIN = "_origin"
 _PARTIAL = "_partial"
+_PROBLEMS = "_problems"
 
 
 def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
-    """An object of this class from its JSON."""
+    """An object of this class from its JSON; a DecodeError if the JSON does not fit the class."""
     try:
         obj: M = _decoder(cls)(data)
         return obj
@@ -58,12 +65,26 @@ def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
         raise DecodeError(f"{cls.__name__}: the bytes are not valid JSON: {exc}") from exc
 
 
+def decode_stored(cls: type[M], data: bytes | msgspec.Raw) -> M:
+    """As `decode`, of what a server has stored, also if the class does not know a value in it (decision 23).
+
+    An object has `problems_of` it then. Only metadata must fit: without it there is no object.
+    """
+    try:
+        return decode(cls, data)
+    except DecodeError as exc:
+        return _decode_with_problems(cls, data, exc)
+
+
 def read(cls: type[K], data: bytes, *, partial: bool = False) -> K:  # hot
-    """As `decode`, and the object keeps these bytes alive for `api.changes`.
+    """As `decode_stored`, and the object keeps these bytes alive for `api.changes`.
 
     `partial` says that the bytes are not all the server has of the object.
     """
-    obj = decode(cls, data)
+    try:
+        obj = decode(cls, data)  # and not `decode_stored`: one call less for each object
+    except DecodeError as exc:
+        obj = _decode_with_problems(cls, data, exc)
     obj.__dict__[_ORIGIN] = data
     if partial:
         obj.__dict__[_PARTIAL] = True
@@ -73,6 +94,15 @@ def read(cls: type[K], data: bytes, *, partial: bool = False) -> K:  # hot
 def origin_of(obj: KubeObject) -> bytes | None:
     """The bytes the object was read from, if it was read."""
     return cast("bytes | None", obj.__dict__.get(_ORIGIN))
+
+
+def problems_of(obj: KubeObject) -> tuple[FieldError, ...]:
+    """What the class did not know of the object when it was read: values, types, required attributes.
+
+    Empty for nearly every object. The value of such an attribute is an `UnknownValue` if it is an enum, the zero value
+    if it is missing, and else what the JSON has. Writes carry it along unchanged.
+    """
+    return cast("tuple[FieldError, ...]", obj.__dict__.get(_PROBLEMS, ()))
 
 
 def is_partial(obj: KubeObject) -> bool:
@@ -99,7 +129,7 @@ def encode(obj: Model, *, with_status: bool = True) -> bytes:  # hot
 
 def copy_of(obj: M) -> M:
     """A deep copy. It keeps the same original bytes."""
-    copied = decode(type(obj), encode(obj))
+    copied = decode_stored(type(obj), encode(obj))
     if isinstance(obj, KubeObject):
         copied.__dict__.update(obj.__dict__)
     return copied
@@ -173,6 +203,32 @@ def _decode_without_nulls(cls: type[M], data: bytes | msgspec.Raw, first: msgspe
         raise DecodeError(f"{_subject(cls, tree)}: {_sentence(first)}") from first
 
 
+def _decode_with_problems(cls: type[M], data: bytes | msgspec.Raw, first: DecodeError) -> M:
+    tree = decode_tree(data)
+    if not isinstance(tree, dict) or issubclass(cls, DynamicObject):
+        raise first
+    problems = Problems(_decode_strictly)
+    obj = cast("M", problems.read_members(cls, tree, ""))
+    if isinstance(obj, KubeObject):
+        if any(problem.path.startswith("metadata") for problem in problems.found):
+            raise first
+        obj.__dict__[_PROBLEMS] = tuple(problems.found)
+    return obj
+
+
+def _decode_strictly(wanted: Any, value: Any) -> Any:
+    try:
+        decoder = _part_decoder(wanted)
+    except TypeError:  # an annotation that cannot be hashed
+        decoder = msgspec.json.Decoder(wanted, dec_hook=_decode_value)
+    return decoder.decode(_ENCODER.encode(value))
+
+
+@lru_cache(maxsize=4096)
+def _part_decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(wanted, dec_hook=_decode_value)
+
+
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}
@@ -214,6 +270,8 @@ def _decode_value(wanted: type[Any], value: Any) -> Any:  # hot
 def _encode_value(value: Any) -> Any:
     if isinstance(value, Quantity):
         return value.text
+    if isinstance(value, UnknownValue):
+        return value.value
     if isinstance(value, MicroTime):
         return format_micro_time(value)
     if isinstance(value, Duration):

@@ -9,7 +9,8 @@
 A `Field` may stand on an attribute, on a type that is an alias (`Port = Annotated[int, Field(ge=1, le=65535)]`), on the
 items of a list or the values of a map, and on a class. If several apply, the outer one wins and rules add up.
 Markers are data: `schema.builder` turns them into a structural schema and the API server enforces them. They are not
-checked when an object is decoded, so an object stored under older rules can still be read.
+checked when an object is decoded, so an object stored under older rules can still be read; `unknown_values` is about
+those that no longer fit the types.
 """
 
 from __future__ import annotations

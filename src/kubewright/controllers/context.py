@@ -23,8 +23,9 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
 from kubewright._base.metrics import Metrics
-from kubewright.api.codec import to_tree
+from kubewright.api.codec import problems_of, to_tree
 from kubewright.api.conditions import Condition, ConditionStatus, set_condition
+from kubewright.api.field_errors import FieldError
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import set_controller
 from kubewright.api.resource import KubeObject
@@ -113,6 +114,15 @@ class Context:
     def key(self) -> ObjectKey:
         """Namespace and name of the object."""
         return self._object.key
+
+    @property
+    def problems(self) -> tuple[FieldError, ...]:
+        """What the class does not know of the object as it is stored: values of enums, types, required attributes.
+
+        Empty for nearly every object. The controller has recorded an event; a condition may say it as well:
+        `ctx.condition("Ready", False, reason="InvalidValue", message="; ".join(p.message for p in ctx.problems))`.
+        """
+        return problems_of(self._object)
 
     def now(self) -> datetime:
         """The time of day by the manager's clock, aware, in UTC; a test moves that clock by hand."""

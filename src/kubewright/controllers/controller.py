@@ -81,8 +81,8 @@ class ControllerObserver(Protocol):
         """That reconcile was part of a write loop."""
         ...
 
-    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
-        """The values of the declaration's gauges for the object, after that reconcile."""
+    def on_gauges(self, key: ObjectKey, values: Mapping[str, float | None]) -> None:
+        """The values of the declaration's gauges for the object, after that reconcile; None if there is none."""
         ...
 
     def on_deleted(self, key: ObjectKey) -> None:

@@ -22,6 +22,7 @@ import msgspec
 from kubewright._base.logs import Logger
 from kubewright._base.tracing import span
 from kubewright.api.codec import encode
+from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import definition_of
 from kubewright.cache.cached_client import CachedClient
@@ -62,8 +63,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool = False
     unexpected: bool = False
     """The error is not in the framework's tree: most likely a bug in the reconciler, a panic in Go."""
-    gauges: Mapping[str, float] = {}
-    """Numbers of the object after the reconcile, by metric."""
+    gauges: Mapping[str, float | None] = {}
+    """Numbers of the object after the reconcile, by metric; None where there is none."""
 
 
 @final
@@ -90,6 +91,8 @@ class ReconcileHandler:
         self._threads = threads
         self._on_write_loop = on_write_loop
         self._slowdown = Slowdown()
+        self._failed_gauges: set[str] = set()
+        self._reported_problems: dict[ObjectKey, tuple[FieldError, ...]] = {}
         self._abandoned_threads: dict[ObjectKey, asyncio.Future[Any]] = {}
         self._has_status = definition_of(declaration.kind).status
 
@@ -141,6 +144,7 @@ class ReconcileHandler:
         except NotFound:
             self._slowdown.forget(item.key)
             self._slowdown.forget((item.key, _TERMINATING))
+            self._reported_problems.pop(item.key, None)
             return Outcome(result="success")
         terminating = obj.metadata.deletion_timestamp is not None
         held = (item.key, _TERMINATING) if terminating else item.key
@@ -155,6 +159,8 @@ class ReconcileHandler:
             writes=writes,
             log=log,
         )
+        if ctx.problems or self._reported_problems:
+            self._report_problems(ctx, terminating=terminating)
         if terminating and not self._declaration.deleting:
             return await self._finalize(obj, ctx, item)
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
@@ -162,6 +168,29 @@ class ReconcileHandler:
             # the finalizer would leave them behind.
             obj = await self._add_finalizer(obj, ctx)
         return await self._reconcile(obj, ctx, item)
+
+    def _report_problems(self, ctx: Context, *, terminating: bool) -> None:
+        """Say once what the class does not know of the stored object (decision 23); Terminal if it is not to be used.
+
+        A value that an enum does not have is the reconciler's to judge. A value of another type, or a required one
+        that is missing, would be taken for one that somebody chose. A terminating object is finalized with either, and
+        the reconciler itself writes the status anew.
+        """
+        problems = ctx.problems
+        if not problems:
+            self._reported_problems.pop(ctx.key, None)
+            return
+        if self._reported_problems.get(ctx.key) != problems:
+            self._reported_problems[ctx.key] = problems
+            ctx.log.warning("the object holds what its class does not know", problems=summary(problems))
+            ctx.event("InvalidValue", summary(problems), type="Warning")
+        unusable = [
+            problem
+            for problem in problems
+            if problem.type in ("Required", "TypeInvalid") and not problem.path.startswith("status")
+        ]
+        if unusable and not terminating:
+            raise Terminal(f"{summary(unusable)}; correct the object, or run an operator that knows such values")
 
     async def _read(self, client: CachedClient, item: Item[ObjectKey]) -> Any:
         """The object from the cache, unless the cache is known to have a gap.
@@ -197,8 +226,22 @@ class ReconcileHandler:
             result="success" if wait is None else "requeue_after",
             requeue_after=wait,
             priority=item.priority if result.priority is None else result.priority,
-            gauges={name: float(number(obj)) for name, number in self._declaration.gauges.items()},
+            gauges=self._measure(obj, ctx) if self._declaration.gauges else {},
         )
+
+    def _measure(self, obj: Any, ctx: Context) -> dict[str, float | None]:
+        """The gauges of the object. One that raises is reported once; it is no failure of the reconcile."""
+        found: dict[str, float | None] = {}
+        for name, number in self._declaration.gauges.items():
+            try:
+                found[name] = float(number(obj))
+                self._failed_gauges.discard(name)
+            except Exception as error:
+                found[name] = None
+                if name not in self._failed_gauges:
+                    self._failed_gauges.add(name)
+                    ctx.log.exception("a gauge failed and is not shown", gauge=name, error=error)
+        return found
 
     async def _write_status(self, obj: Any, ctx: Context, before: bytes, *, observed: bool) -> None:
         """Patch what changed in the status, once, after the reconciler has returned.

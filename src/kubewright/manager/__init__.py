@@ -8,6 +8,7 @@ from kubewright._base.lazy import lazy
 
 if TYPE_CHECKING:
     from kubewright.manager.clusters import ManagedCluster
+    from kubewright.manager.entry_point import run_operator
     from kubewright.manager.leader_election.elector import LeaderElector
     from kubewright.manager.manager import Manager
     from kubewright.manager.operator import Operator, load_operator
@@ -19,6 +20,7 @@ else:
         __name__,
         {
             "kubewright.manager.clusters": ("ManagedCluster",),
+            "kubewright.manager.entry_point": ("run_operator",),
             "kubewright.manager.leader_election.elector": ("LeaderElector",),
             "kubewright.manager.manager": ("Manager",),
             "kubewright.manager.operator": ("Operator", "load_operator"),
@@ -38,4 +40,5 @@ __all__ = (
     "RunnableGroup",
     "load_operator",
     "run",
+    "run_operator",
 )

@@ -53,7 +53,9 @@ class Controllers:
             cache=cluster.cache,
             recorder=self.recorder(declaration.name, client),
             clock=self._clock,
-            observer=self._telemetry.controller(declaration.name, concurrency=declaration.concurrency),
+            observer=self._telemetry.controller(
+                declaration.name, concurrency=declaration.concurrency, gauges=declaration.gauges
+            ),
             queue_observer=metrics,
             metrics=self._telemetry.metrics,
         )

@@ -87,7 +87,11 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces it works in; empty for all."""
-        return (self.namespace,) if self.scope == "namespace" else ()
+        return self.watched_namespaces("")
+
+    def watched_namespaces(self, home: str) -> tuple[str, ...]:
+        """The namespaces it works in if it runs in `home`, its own if empty; empty for all."""
+        return (home or self.namespace,) if self.scope == "namespace" else ()
 
     @property
     def by_crd(self) -> dict[str, tuple[type[KubeObject], ...]]:

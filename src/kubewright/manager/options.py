@@ -1,36 +1,37 @@
 """The options of a manager, and where they come from.
 
-In order of weight: an argument in the program, the environment, the file, the default. The file is YAML; it is named by
-`file=` or by KUBEWRIGHT_CONFIG. Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`,
-and `0` switches its server off. `manager.webhooks` says what the options of webhooks mean. A name that does not
-exist is refused, with the one that was probably meant. Metrics are served over TLS with the certificate in a folder
-(`tls.crt` and `tls.key`, read again when they change), or with `self` one that is made for this process.
+In order of weight: a flag of the command line (`manager.flags`) or an argument in the program, the environment, the
+file, the program's own default, the default here. The file is YAML; it is named by `file=` or by KUBEWRIGHT_CONFIG.
+Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`, and `0` switches its server off.
+`manager.webhooks` says what the options of webhooks mean. A name that does not exist is refused, with the one that was
+probably meant. Metrics are served over TLS with the certificate in a folder (`tls.crt` and `tls.key`, read again when
+they change), or with `self` one that is made for this process.
 
 | argument | environment | file | default | what |
 | --- | --- | --- | --- | --- |
 | name | KUBEWRIGHT_NAME | name | kubewright | who reports and owns fields; also the lease, if not named |
-| namespace | KUBEWRIGHT_NAMESPACE | namespace | | of the lease; the client's own if empty |
-| leader_election | KUBEWRIGHT_LEADER_ELECTION | leaderElection | false | of several replicas one works |
-| lease_name | KUBEWRIGHT_LEASE_NAME | leaseName | | the same for all replicas |
-| lease_duration | KUBEWRIGHT_LEASE_DURATION | leaseDuration | 15 | after which another may take over |
-| renew_deadline | KUBEWRIGHT_RENEW_DEADLINE | renewDeadline | 10 | after which the leader stops |
-| retry_period | KUBEWRIGHT_RETRY_PERIOD | retryPeriod | 2 | between renewals |
+| namespace | KUBEWRIGHT_NAMESPACE | namespace | | of the lease; also what a namespaced operator watches |
+| leader_election | KUBEWRIGHT_LEADER_ELECTION | leaderElection | false | of several replicas only the leader works |
+| lease_name | KUBEWRIGHT_LEASE_NAME | leaseName | | of the lease, the same for all replicas |
+| lease_duration | KUBEWRIGHT_LEASE_DURATION | leaseDuration | 15 | how long a lease is valid without renewal |
+| renew_deadline | KUBEWRIGHT_RENEW_DEADLINE | renewDeadline | 10 | how long the leader tries to renew before it stops |
+| retry_period | KUBEWRIGHT_RETRY_PERIOD | retryPeriod | 2 | the time between two renewals |
 | release_lease | KUBEWRIGHT_RELEASE_LEASE | releaseLease | true | give the lease back on stop |
-| health_address | KUBEWRIGHT_HEALTH_ADDRESS | healthAddress | :8081 | /healthz and /readyz |
-| metrics_address | KUBEWRIGHT_METRICS_ADDRESS | metricsAddress | :8080 | /metrics |
-| metrics_certificates | KUBEWRIGHT_METRICS_CERTIFICATES | metricsCertificates | | TLS: a folder, or self |
-| metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | only for users with the right to read them |
-| debug_address | KUBEWRIGHT_DEBUG_ADDRESS | debugAddress | 0 | /debug, on loopback only |
-| webhooks | KUBEWRIGHT_WEBHOOKS | webhooks | true | serve them; ENABLE_WEBHOOKS=false is understood too |
-| webhook_host | KUBEWRIGHT_WEBHOOK_HOST | webhookHost | | the address they are served on; all if empty |
-| webhook_port | KUBEWRIGHT_WEBHOOK_PORT | webhookPort | 9443 | the port |
+| health_address | KUBEWRIGHT_HEALTH_ADDRESS | healthAddress | :8081 | where /healthz and /readyz are served |
+| metrics_address | KUBEWRIGHT_METRICS_ADDRESS | metricsAddress | :8080 | where /metrics is served |
+| metrics_certificates | KUBEWRIGHT_METRICS_CERTIFICATES | metricsCertificates | | TLS for metrics: a folder, or self |
+| metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | serve metrics only to users with the right |
+| debug_address | KUBEWRIGHT_DEBUG_ADDRESS | debugAddress | 0 | where /debug is served, on loopback only |
+| webhooks | KUBEWRIGHT_WEBHOOKS | webhooks | true | serve webhooks; ENABLE_WEBHOOKS=false is understood too |
+| webhook_host | KUBEWRIGHT_WEBHOOK_HOST | webhookHost | | the address webhooks are served on; all if empty |
+| webhook_port | KUBEWRIGHT_WEBHOOK_PORT | webhookPort | 9443 | the port of webhooks; 0 for any free one |
 | webhook_certificates | KUBEWRIGHT_WEBHOOK_CERTIFICATES | webhookCertificates | auto | folder, secret, local |
-| webhook_registration | KUBEWRIGHT_WEBHOOK_REGISTRATION | webhookRegistration | false | write the configurations too |
-| webhook_service | KUBEWRIGHT_WEBHOOK_SERVICE | webhookService | | the Service; `<name>-webhook-service` if empty |
+| webhook_registration | KUBEWRIGHT_WEBHOOK_REGISTRATION | webhookRegistration | false | also write the configurations |
+| webhook_service | KUBEWRIGHT_WEBHOOK_SERVICE | webhookService | | of webhooks; `<name>-webhook-service` if empty |
 | webhook_address | KUBEWRIGHT_WEBHOOK_ADDRESS | webhookAddress | | with local, where the cluster finds this machine |
-| grace_period | KUBEWRIGHT_GRACE_PERIOD | gracePeriod | 30 | for stopping |
-| sync_timeout | KUBEWRIGHT_SYNC_TIMEOUT | syncTimeout | 0 | for the first sync of the caches; 0 waits |
-| block_limit | KUBEWRIGHT_BLOCK_LIMIT | blockLimit | 1 | after which a blocked loop is reported; 0 never |
+| grace_period | KUBEWRIGHT_GRACE_PERIOD | gracePeriod | 30 | how long stopping may take |
+| sync_timeout | KUBEWRIGHT_SYNC_TIMEOUT | syncTimeout | 0 | how long the first sync of the caches may take; 0 waits |
+| block_limit | KUBEWRIGHT_BLOCK_LIMIT | blockLimit | 1 | how long the loop may be blocked unreported; 0 for ever |
 | log_format | KUBEWRIGHT_LOG_FORMAT | logFormat | auto | auto, json or text |
 | log_level | KUBEWRIGHT_LOG_LEVEL | logLevel | info | debug, info, warning or error |
 """
@@ -49,10 +50,11 @@ from kubewright.errors import ConfigError, DecodeError
 from kubewright.manager.addresses import is_loopback, parse_address
 from kubewright.manager.lease_times import LeaseTimes
 
-__all__ = ("ManagerOptions",)
+__all__ = ("FILE_VARIABLE", "ManagerOptions", "convert_option", "option_help")
 
 _PREFIX: Final = "KUBEWRIGHT_"
-_FILE: Final = "KUBEWRIGHT_CONFIG"
+FILE_VARIABLE: Final = "KUBEWRIGHT_CONFIG"
+"""Names the file."""
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"0", "false", "no", "off"})
 
@@ -116,15 +118,18 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         *,
         file: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
+        defaults: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> ManagerOptions:
-        """From the arguments, the environment and the file, each overriding the next."""
+        """From the arguments, the environment, the file and the defaults of the program, each overriding the next."""
         env = os.environ if environ is None else environ
         _refuse_unknown(arguments, _FIELDS, "the argument")
-        path = Path(file) if file is not None else Path(env[_FILE]) if env.get(_FILE) else None
-        values = _from_file(path) if path is not None else {}
+        _refuse_unknown(defaults or {}, _FIELDS, "the default")
+        path = Path(file) if file is not None else Path(env[FILE_VARIABLE]) if env.get(FILE_VARIABLE) else None
+        values = {name: convert_option(name, value, f"the default {name}") for name, value in (defaults or {}).items()}
+        values.update(_from_file(path) if path is not None else {})
         values.update(_from_environment(env))
-        values.update({name: _converted(name, value, f"the argument {name}") for name, value in arguments.items()})
+        values.update({name: convert_option(name, value, f"the argument {name}") for name, value in arguments.items()})
         return cls(**values)
 
 
@@ -151,16 +156,16 @@ def _from_file(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ConfigError(f"{path} holds no mapping; write one option per line, such as leaderElection: true")
     _refuse_unknown(tree, _FILE_KEYS, f"{path}: the key")
-    return {_FILE_KEYS[key]: _converted(_FILE_KEYS[key], value, f"{path}: {key}") for key, value in tree.items()}
+    return {_FILE_KEYS[key]: convert_option(_FILE_KEYS[key], value, f"{path}: {key}") for key, value in tree.items()}
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    found.update(
-        {name: _converted(name, env[variable], variable) for variable, name in _VARIABLES.items() if variable in env}
-    )
+    for variable, name in _VARIABLES.items():
+        if variable in env:
+            found[name] = convert_option(name, env[variable], variable)
     for variable in env:
-        if variable not in _VARIABLES and variable.startswith(_PREFIX) and variable != _FILE:
+        if variable not in _VARIABLES and variable.startswith(_PREFIX) and variable != FILE_VARIABLE:
             # Other parts have variables of their own, so only what looks like a slip is refused.
             _refuse_slip(variable)
     return found
@@ -169,7 +174,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
 def _refuse_slip(variable: str) -> None:
     from difflib import get_close_matches  # only for those who mistype
 
-    close = get_close_matches(variable, [*_VARIABLES, _FILE], n=1, cutoff=0.93)
+    close = get_close_matches(variable, [*_VARIABLES, FILE_VARIABLE], n=1, cutoff=0.93)
     if close:
         raise ConfigError(f"the environment variable {variable} is unknown; did you mean {close[0]}?")
 
@@ -185,8 +190,17 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> No
             raise ConfigError(f"{what} {name} is unknown; {hint}")
 
 
-def _converted(name: str, value: Any, where: str) -> Any:
-    """A value of the field's type, from text, a number or YAML."""
+def option_help(name: str) -> str:
+    """What an option does, in the words of the table above."""
+    for line in (__doc__ or "").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and cells[0] == name:
+            return cells[4]
+    return ""
+
+
+def convert_option(name: str, value: Any, where: str) -> Any:
+    """A value of the option's type, from text, a number or YAML; `where` is named in errors."""
     wanted = _FIELDS[name].type
     if wanted is bool:
         return _yes_or_no(value, where)

@@ -7,14 +7,14 @@ nothing of metrics. What controller-runtime has no metric for begins with `kubew
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any, Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.loop_monitor import Block, report
-from kubewright._base.metrics import Family, Gauge, Metrics
+from kubewright._base.metrics import Metrics
 from kubewright._base.tracing import span
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
@@ -94,9 +94,9 @@ class Telemetry:
         self._watches = WatchMetrics(self.metrics)
         self._queues: dict[str, QueueMetrics] = {}
 
-    def controller(self, name: str, *, concurrency: int = 1) -> ControllerMetrics:
-        """For the reconciles of a controller."""
-        return ControllerMetrics(self.metrics, name, concurrency)
+    def controller(self, name: str, *, concurrency: int = 1, gauges: Iterable[str] = ()) -> ControllerMetrics:
+        """For the reconciles of a controller, and the gauges of its objects."""
+        return ControllerMetrics(self.metrics, name, concurrency, gauges)
 
     def queue(self, name: str) -> QueueMetrics:
         """For the queue of the controller of that name."""
@@ -145,12 +145,15 @@ class Telemetry:
 class ControllerMetrics:
     """An observer of the reconciles of a controller."""
 
-    def __init__(self, metrics: Metrics, controller: str, concurrency: int) -> None:
+    def __init__(self, metrics: Metrics, controller: str, concurrency: int, gauges: Iterable[str] = ()) -> None:
+        """A gauge whose name another metric has is a ConfigError."""
+
         def total(name: str, text: str) -> Callable[[], None]:
             return metrics.counter(name, text, labels=("controller",)).child(controller).inc
 
-        self._metrics = metrics
-        self._gauges: dict[str, Family[Gauge]] = {}
+        self._gauges = {
+            name: metrics.gauge(name, "A number of each object.", labels=("namespace", "name")) for name in gauges
+        }
         reconciles = metrics.counter(
             "controller_runtime_reconcile_total", "Reconciles.", labels=("controller", "result")
         )
@@ -203,14 +206,13 @@ class ControllerMetrics:
         """A controller writes an object over and over."""
         self._loop()
 
-    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
-        """Set the gauges of an object, under the names its operator chose."""
+    def on_gauges(self, key: ObjectKey, values: Mapping[str, float | None]) -> None:
+        """Set the gauges of an object, under the names its operator chose; None removes one."""
         for name, value in values.items():
-            family = self._gauges.get(name)
-            if family is None:
-                family = self._metrics.gauge(name, "A number of each object.", labels=("namespace", "name"))
-                self._gauges[name] = family
-            family.child(key.namespace, key.name).set(value)
+            if value is None:
+                self._gauges[name].remove(key.namespace, key.name)
+            else:
+                self._gauges[name].child(key.namespace, key.name).set(value)
 
     def on_deleted(self, key: ObjectKey) -> None:
         """Remove the gauges of an object that is gone."""

@@ -118,7 +118,8 @@ async def test_handler_that_meets_an_object_that_does_not_fit_is_not_to_blame(ri
     stream = await in_sync(rig)
     sizes: list[int] = []
     rig.cache.informers()[0].subscribe(lambda change: sizes.append(change.new.spec.size))
-    stream.added(rig.gadget("bad", 11, spec={"size": "many"}), rig.gadget("good", 12, size=4))
+    broken = {"ownerReferences": 3}
+    stream.added(rig.gadget("bad", 11, metadata=broken), rig.gadget("good", 12, size=4))
     await rig.settle()
 
     assert sizes == [4]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubewright import ObjectKey
+from kubewright.api import problems_of
 from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.cache.scope import Scope
 from kubewright.errors import ConfigError, DecodeError, NotFound
@@ -139,12 +140,21 @@ async def test_namespace_outside_the_scope_is_an_error_and_not_an_empty_answer(r
 
 
 async def test_get_of_an_object_that_does_not_fit_names_the_field(rig: Any) -> None:
-    rig.server.streams(rig.gadget("bad", 3, spec={"size": "many"}), version=10)
+    rig.server.streams(rig.gadget("bad", 3, metadata={"ownerReferences": 3}), version=10)
     rig.start()
     await rig.settle()
 
-    with pytest.raises(DecodeError, match=r"Gadget bad: spec.size: expected `int`, got `str`"):
+    with pytest.raises(DecodeError, match=r"Gadget bad: metadata.ownerReferences: expected `array`, got `int`"):
         rig.read("bad")
+
+
+async def test_an_object_with_a_value_that_its_class_does_not_know_is_read(rig: Any) -> None:
+    rig.server.streams(rig.gadget("bad", 3, spec={"size": "many"}), rig.gadget("good", 4), version=10)
+    rig.start()
+    await rig.settle()
+
+    assert rig.names() == ["bad", "good"]
+    assert [problem.path for problem in problems_of(rig.read("bad"))] == ["spec.size"]
 
 
 async def test_index_function_that_raises_leaves_the_object_out(rig: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -305,7 +305,7 @@ def test_the_operators_reach_is_changed_in_every_file_that_knows_it(project: Pat
 
     assert "namespaced: true" in text["PROJECT"]
     assert 'scope = "namespace"' in text["pyproject.toml"]
-    assert "namespaces=namespaces" in text["pods_operator/__main__.py"]
+    assert "namespaced=True" in text["pods_operator/__main__.py"]
     assert "kind: Role\n" in role
     after = contents(project)
     assert {path: after[path] for path in before} == before

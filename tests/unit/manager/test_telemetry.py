@@ -10,8 +10,9 @@ import pytest
 
 from kubewright._base.loop_monitor import Block
 from kubewright._base.metrics import Metrics
+from kubewright.api.names import ObjectKey
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
-from kubewright.errors import TransportError
+from kubewright.errors import ConfigError, TransportError
 from kubewright.k8s.core.v1 import Pod
 from kubewright.manager.cache_protocols import Problem
 from kubewright.manager.telemetry import Telemetry
@@ -27,6 +28,26 @@ def samples(shown: Telemetry) -> dict[str, float]:
     lines = shown.metrics.exposition().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}
+
+
+def test_a_number_that_could_not_be_taken_is_not_shown() -> None:
+    shown = telemetry()
+    observer = shown.controller("web", gauges=("web_size",))
+    observer.on_gauges(ObjectKey("shop", "a"), {"web_size": 3.0})
+    before = samples(shown)
+
+    observer.on_gauges(ObjectKey("shop", "a"), {"web_size": None})
+
+    assert before['web_size{name="a",namespace="shop"}'] == 3
+    assert not [name for name in samples(shown) if name.startswith("web_size")]
+
+
+def test_a_gauge_with_the_name_of_another_metric_is_refused_at_the_start() -> None:
+    shown = telemetry()
+    shown.controller("web")
+
+    with pytest.raises(ConfigError, match="controller_runtime_reconcile_total is a counter"):
+        shown.controller("other", gauges=("controller_runtime_reconcile_total",))
 
 
 def test_every_result_is_there_before_the_first_run() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubewright.cli.confirmation import confirm, require_terminal, yes_option
 from kubewright.cli.reports import print_json, with_json_output
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import port_option
@@ -163,7 +164,7 @@ def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
     required=True,
     help="The data folder the cluster was started with.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def reset(*, name: str, data: Path, yes: bool) -> None:
     """Delete the data of a stopped cluster from its data folder: the next start is a new one."""
     import shutil
@@ -174,8 +175,8 @@ def reset(*, name: str, data: Path, yes: bool) -> None:
     if not found:
         click.echo(f"{data} holds nothing of a cluster.", err=True)
         return
-    if not yes:
-        click.confirm(f"Delete {', '.join(str(path) for path in found)}?", abort=True, err=True)
+    require_terminal(yes=yes)
+    confirm([str(path) for path in found], yes=yes)
     for path in found:
         shutil.rmtree(path)
     click.echo(f"{data} is empty again.", err=True)

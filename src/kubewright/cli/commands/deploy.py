@@ -2,7 +2,8 @@
 
 `kubectl kustomize` builds the objects; server-side apply writes them: namespaces and CRDs first, webhook configurations
 last, and deletes in reverse. Roles in other namespaces than the operator's, those in `config/rbac/other_namespaces`,
-are applied and deleted with it.
+are applied and deleted with it. `undeploy` asks, and deletes the objects of the operator's kinds while the operator
+still runs: nobody else takes its finalizers away.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kubewright.cli.confirmation import confirm, require_terminal, yes_option
+from kubewright.cli.custom_objects import (
+    CustomKind,
+    custom_kinds,
+    delete_crd,
+    delete_objects,
+    describe,
+    finalizers_left,
+)
 from kubewright.cli.progress import display
 from kubewright.cli.reports import with_json_output
 from kubewright.cli.targets import cluster_options, load_config
+from kubewright.cli.terminals import visible
 from kubewright.errors import ClusterError, ConfigError, Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -32,6 +42,7 @@ Tree = dict[str, Any]
 _MANAGER: Final = "kubewright-deploy"
 _FIRST: Final = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole")
 _LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_CRD: Final = "CustomResourceDefinition"
 _LIST: Final = "kustomization.yaml"
 _folder = click.option(
     "--overlay", type=click.Path(path_type=Path), default="config/default", show_default=True, help="What to deploy."
@@ -85,18 +96,35 @@ def deploy(
 @_folder
 @_other_namespaces
 @click.option("--keep-crds", is_flag=True, help="Leave the CRDs, and with them all objects of the operator's kinds.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, metavar="SECONDS",
+    help="How long the objects of the operator's kinds may take to go, and then each CRD.",
+)  # fmt: skip
+@yes_option
 @with_json_output
 def undeploy(
-    *, kubeconfig: str | None, context: str | None, overlay: Path, other_namespaces: Path, keep_crds: bool, yes: bool
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    overlay: Path,
+    other_namespaces: Path,
+    keep_crds: bool,
+    timeout: float,
+    yes: bool,
 ) -> dict[str, Any]:
-    """Remove the operator and everything that was deployed with it."""
+    """Remove the operator, its CRDs with all objects of their kinds, and all else that was deployed with it.
+
+    It asks first; where there is no terminal, it does nothing without --yes. The objects go first, while the operator
+    can clean up after them; if one of them stays, the operator stays, too.
+    """
+    require_terminal(yes=yes)
     trees = _build_overlay(overlay, other_namespaces)
-    trees = [tree for tree in trees if not (keep_crds and tree["kind"] == "CustomResourceDefinition")]
+    names = [tree["metadata"]["name"] for tree in trees if tree["kind"] == _CRD]
+    trees = [tree for tree in trees if not (keep_crds and tree["kind"] == _CRD)]
     config = load_config(kubeconfig, context)
-    if not yes and sys.stdin.isatty():
-        click.confirm(f"Delete {len(trees)} objects on {config.server}?", abort=True, err=True)
-    gone = asyncio.run(_undeploy(config, trees))
+    kinds, lines = asyncio.run(_look(config, names, keep=keep_crds))
+    confirm([*lines, f"the {len(trees)} objects of {overlay} on {config.server}"], yes=yes)
+    gone = asyncio.run(_undeploy(config, trees, [] if keep_crds else kinds, timeout=timeout))
     click.echo(f"{len(gone)} objects deleted on {config.server}.", err=True)
     return {"server": config.server, "deleted": [_identify(tree) for tree in gone]}
 
@@ -172,7 +200,7 @@ async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run:
         with display() as progress:
             for done, tree in enumerate(trees):
                 progress("applying", done, len(trees))
-                if tree["kind"] == "CustomResourceDefinition" and not dry_run:
+                if tree["kind"] == _CRD and not dry_run:
                     await install_crds(client, tree)  # returns when it is served
                 else:
                     await client.apply(_object(tree), force=True, dry_run=dry_run)
@@ -205,19 +233,46 @@ async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool)
         made.add(name)
 
 
-async def _undeploy(config: Config, trees: list[Tree]) -> list[Tree]:
+async def _look(config: Config, names: list[str], *, keep: bool) -> tuple[list[CustomKind], list[str]]:
+    """The CRDs that the cluster has, and a line about each that is to go.
+
+    If they are kept, the lines warn of objects that nobody can delete once the operator is gone.
+    """
+    from kubewright.client.connection import connect
+
+    async with connect(config) as client:
+        kinds = await custom_kinds(client, names)
+        if not keep:
+            return kinds, await describe(client, kinds)
+        left = await finalizers_left(client, kinds)
+        for line in left:
+            click.echo(f"{visible(line)} stays, and cannot be deleted until the operator runs again.", err=True)
+        return kinds, []
+
+
+async def _undeploy(config: Config, trees: list[Tree], kinds: list[CustomKind], *, timeout: float) -> list[Tree]:
     """Delete the objects; returns those that existed."""
     from kubewright.client.connection import connect
 
     gone = []
     async with connect(config) as client:
         with display() as progress:
+            progress("deleting the objects of its kinds")
+            await delete_objects(client, kinds, timeout=timeout)
             for done, tree in enumerate(reversed(trees)):
                 progress("deleting", done, len(trees))
-                wanted = _object(tree)
-                try:
-                    await client.delete(type(wanted), wanted.key, propagation="Background")
-                except NotFound:
-                    continue
-                gone.append(tree)
+                if await _delete(client, tree, timeout=timeout):
+                    gone.append(tree)
     return gone
+
+
+async def _delete(client: Client, tree: Tree, *, timeout: float) -> bool:
+    """Delete one object, and wait if it is a CRD; returns whether it existed."""
+    if tree["kind"] == _CRD:
+        return await delete_crd(client, tree["metadata"]["name"], timeout=timeout)
+    wanted = _object(tree)
+    try:
+        await client.delete(type(wanted), wanted.key, propagation="Background")
+    except NotFound:
+        return False
+    return True

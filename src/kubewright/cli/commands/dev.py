@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -31,6 +30,7 @@ from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
 from kubewright.cli.terminals import visible
 from kubewright.errors import ConfigError, KubewrightError
+from kubewright.manager.flags import Flags
 
 if TYPE_CHECKING:
     from kubewright.cache.cache import Cache
@@ -254,11 +254,13 @@ class _Session:
         from kubewright.cache.scope import Scope
 
         self.telling.follow(operator.controllers)
-        options = replace(local_options(operator, webhooks=self._webhooks), webhook_port=_free_port())
+        flags = Flags(options={} if self._webhooks else {"webhooks": False})
+        # Any port: the last generation of the operator may still hold its own.
+        options = replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
         if self._cache is None:
-            self._cache = Cache(client, default_scope=Scope(namespaces=operator.namespaces))
+            self._cache = Cache(client, default_scope=Scope(namespaces=operator.watched_namespaces(options.namespace)))
         kept = self._cache
-        return assemble_manager(operator, options, config, client, address="127.0.0.1", cache=lambda _: kept)
+        return assemble_manager(operator, options, config, cache=lambda _: kept)
 
     def _drop_stale_informers(self) -> None:
         """Drop the informers of the last generation's classes, and the indexes by its functions."""
@@ -285,9 +287,3 @@ class _Session:
             click.secho(f"the samples cannot be applied: {visible(str(error))}", fg="red", err=True)
             return False
         return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -2,25 +2,25 @@
 
 They come from the classes themselves, so they are never stale. An existing conversion webhook is not changed; else the
 deployed operator's Service is named, and until it runs the server rejects conversions rather than returning objects
-unconverted.
+unconverted. `uninstall` asks, deletes the objects, and their CRDs once they are gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubewright.cli.confirmation import confirm, require_terminal, yes_option
+from kubewright.cli.custom_objects import CustomKind, custom_kinds, delete_crd, delete_objects, describe
 from kubewright.cli.progress import display
 from kubewright.cli.reports import with_json_output
 from kubewright.cli.targets import cluster_options, find_operator, load_config, operator_argument
-from kubewright.errors import ClusterError, ConfigError, NotFound
+from kubewright.errors import ConfigError
 
 if TYPE_CHECKING:
     from kubewright.api.dynamic import DynamicObject
-    from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.manager.operator import Operator
 
@@ -52,21 +52,30 @@ def install(*, operator: str | None, kubeconfig: str | None, context: str | None
 @click.command()
 @operator_argument
 @cluster_options
-@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="How long a CRD may take.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, metavar="SECONDS",
+    help="How long the objects may take to go, and then each CRD.",
+)  # fmt: skip
+@yes_option
 @with_json_output
 def uninstall(
     *, operator: str | None, kubeconfig: str | None, context: str | None, timeout: float, yes: bool
 ) -> dict[str, Any]:
-    """Remove the CRDs of the operator, and with them every object of its kinds."""
+    """Remove the CRDs of the operator, and with them every object of its kinds.
+
+    It asks first; where there is no terminal, it does nothing without --yes. Objects with a finalizer go only while the
+    operator runs.
+    """
+    require_terminal(yes=yes)
     names = list(find_operator(operator).by_crd)
     config = load_config(kubeconfig, context)
-    if names and not yes and sys.stdin.isatty():
-        click.confirm(f"Delete {', '.join(names)} and all their objects on {config.server}?", abort=True, err=True)
-    gone = asyncio.run(_uninstall(config, names, timeout))
-    for name in gone:
-        click.echo(f"{name} is deleted.", err=True)
-    return {"server": config.server, "removed": gone}
+    found, lines = asyncio.run(_look(config, names))
+    if found:
+        confirm([*lines, f"on {config.server}"], yes=yes)
+    asyncio.run(_uninstall(config, found, timeout))
+    for item in found:
+        click.echo(f"{item.crd} is deleted.", err=True)
+    return {"server": config.server, "removed": [item.crd for item in found]}
 
 
 async def _install(config: Config, operator: Operator, crds: list[Tree], timeout: float) -> None:
@@ -95,39 +104,22 @@ def _with_conversion(crd: Tree, current: DynamicObject | None, operator: Operato
     return {**crd, "spec": {**others, "conversion": conversion_stanza(service=service)}}
 
 
-async def _uninstall(config: Config, names: list[str], timeout: float) -> list[str]:
+async def _look(config: Config, names: list[str]) -> tuple[list[CustomKind], list[str]]:
+    """The CRDs that the cluster has, and a line about each."""
+    from kubewright.client.connection import connect
+
+    async with connect(config) as client:
+        found = await custom_kinds(client, names)
+        return found, await describe(client, found)
+
+
+async def _uninstall(config: Config, kinds: list[CustomKind], timeout: float) -> None:
     from kubewright.client.connection import connect
 
     async with connect(config) as client:
         with display() as progress:
-            gone = []
-            for done, name in enumerate(names):
-                progress("removing CRDs", done, len(names))
-                if await _remove_crd(client, name, timeout):
-                    gone.append(name)
-            return gone
-
-
-async def _remove_crd(client: Client, name: str, timeout: float) -> bool:
-    """Delete a CRD and wait until it is gone; returns whether it existed."""
-    from kubewright.k8s.apiextensions.v1 import CustomResourceDefinition
-
-    try:
-        async with asyncio.timeout(timeout):
-            left = await client.delete(CustomResourceDefinition, name)
-            if left is None:
-                return True
-            # Watch from the version of the delete, so that the DELETED event is seen even if it is past.
-            since, fields = left.metadata.resource_version, {"metadata.name": name}
-            async with client.watch(CustomResourceDefinition, fields=fields, resource_version=since) as events:
-                async for event in events:
-                    if event.type == "DELETED":
-                        break
-    except NotFound:
-        return False
-    except TimeoutError:
-        raise ClusterError(
-            f"the CRD {name} is not gone after {timeout:g} s; an object of it may wait for a finalizer: run the "
-            "operator until it is done, or see kubectl describe crd"
-        ) from None
-    return True
+            progress("deleting objects")
+            await delete_objects(client, kinds, timeout=timeout)
+            for done, item in enumerate(kinds):
+                progress("removing CRDs", done, len(kinds))
+                await delete_crd(client, item.crd, timeout=timeout)

@@ -1,22 +1,24 @@
 """`kubewright run`: run the operator in this process, against a cluster or an embedded one.
 
-Options come from the environment as in a container, but no port is opened unless named: several operators may run on
-one machine. Webhooks are served from here and registered for as long as the operator runs.
+It has the flags of the packaged operator (`kubewright.manager.flags`), and options come from the same places in the
+same order. Only some defaults differ: no port is opened unless named, since several operators may run on one machine,
+and webhooks are served from here and registered for as long as the operator runs.
 """
 
 from __future__ import annotations
 
-import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from kubewright.cli.targets import cluster_options, find_operator, load_config, operator_argument
 from kubewright.errors import ConfigError
+from kubewright.manager.flags import FLAGS, PRECEDENCE, Flag, Flags, flag_value
 
 if TYPE_CHECKING:
-    from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.manager.clusters import CacheFactory
     from kubewright.manager.manager import Manager
@@ -25,13 +27,40 @@ if TYPE_CHECKING:
 
 __all__ = ("assemble_manager", "local_options", "run")
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@click.command()
+_DEFAULTS: Final = {"health_address": "0", "metrics_address": "0", "webhook_certificates": "local"}
+"""Of an operator outside a container."""
+
+
+def manager_options(command: F) -> F:
+    """The options of the manager, one for each flag of the packaged operator."""
+    for flag in reversed(FLAGS):
+        alone: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if flag.boolean else {}
+        command = click.option(
+            flag.spelling,
+            flag.name,
+            metavar=flag.metavar,
+            callback=partial(_checked, flag),
+            help=flag.help({**_DEFAULTS, "name": "the operator's"}),
+            **alone,
+        )(command)
+    return click.option("--config", metavar="FILE", help="A YAML file with options [KUBEWRIGHT_CONFIG].")(command)
+
+
+def _checked(flag: Flag, context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    try:
+        return None if value is None else flag_value(flag, value)
+    except ConfigError as error:
+        raise click.BadParameter(str(error), ctx=context, param=parameter) from None
+
+
+@click.command(epilog=PRECEDENCE)
 @operator_argument
 @cluster_options
 @click.option("--embedded", is_flag=True, help="On an embedded control plane of its own, with the CRDs installed.")
-@click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks; ENABLE_WEBHOOKS=false says the same.")
-@click.option("--webhook-address", default="", metavar="HOST", help="Where the API server can call this machine.")
+@click.option("--no-webhooks", is_flag=True, help="The same as --webhooks=false.")
+@manager_options
 def run(
     *,
     operator: str | None,
@@ -39,7 +68,8 @@ def run(
     context: str | None,
     embedded: bool,
     no_webhooks: bool,
-    webhook_address: str,
+    config: str | None,
+    **options: Any,
 ) -> None:
     """Run the operator here until Ctrl-C.
 
@@ -55,24 +85,19 @@ def run(
             f"{found.package} declares no controller and no webhook; write one below @controller, or add one to the "
             "project with `kubewright create api`"
         )
-    options = local_options(found, webhooks=not no_webhooks)
-    if embedded:
-        run_loop(_run_embedded(found, options))
-    else:
-        run_loop(_run(found, options, load_config(kubeconfig, context), webhook_address))
-
-
-def local_options(operator: Operator, *, webhooks: bool) -> ManagerOptions:
-    """The options of an operator outside a container: from the environment, and no ports unless named."""
-    from kubewright.manager.options import ManagerOptions
-
-    given: dict[str, Any] = {"name": operator.name}
-    given |= {
-        name: "0" for name in ("health_address", "metrics_address") if f"KUBEWRIGHT_{name.upper()}" not in os.environ
-    }
-    if not webhooks:
+    given = {name: value for name, value in options.items() if value is not None}
+    if no_webhooks:
         given["webhooks"] = False
-    return ManagerOptions.load(**given)
+    flags = Flags(config=config, options=given)
+    if embedded:
+        run_loop(_run_embedded(found, local_options(found, flags, webhook_address="127.0.0.1")))
+    else:
+        run_loop(_run(found, local_options(found, flags), load_config(kubeconfig, context)))
+
+
+def local_options(operator: Operator, flags: Flags, **defaults: Any) -> ManagerOptions:
+    """The options of an operator outside a container."""
+    return flags.load_options(**{**_DEFAULTS, "name": operator.name, **defaults})
 
 
 async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
@@ -86,48 +111,29 @@ async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
         config = Config.load(kubeconfig=cluster.kubeconfig)
         click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
         click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
-        await _run(operator, options, config, "127.0.0.1")
+        await _run(operator, options, config)
 
 
-async def _run(operator: Operator, options: ManagerOptions, config: Config, address: str) -> None:
+async def _run(operator: Operator, options: ManagerOptions, config: Config) -> None:
     from kubewright.client.connection import connect
 
     async with connect(config) as client:
         # A manager waits until the server is available; a person at a terminal wants an error instead.
         await client.request("GET", "/version", timeout=10)
-        await assemble_manager(operator, options, config, client, address=address).run()
+    await assemble_manager(operator, options, config).run()
 
 
 def assemble_manager(
-    operator: Operator,
-    options: ManagerOptions,
-    config: Config,
-    client: Client,
-    *,
-    address: str,
-    cache: CacheFactory | None = None,
+    operator: Operator, options: ManagerOptions, config: Config, *, cache: CacheFactory | None = None
 ) -> Manager:
-    """The manager of an operator outside the cluster; `client` registers its webhooks, if it has any.
-
-    `cache` is as for `Manager`.
-    """
+    """The manager of an operator; `cache` is as for `Manager`."""
     from kubewright.manager.manager import Manager
-    from kubewright.webhooks.registration.local import LocalWebhooks
 
-    if not (operator.webhooks and options.webhooks):
-        return Manager(
-            *operator.controllers, config=config, options=options, namespaces=operator.namespaces, cache=cache
-        )
-    port = options.webhook_port
-    local = LocalWebhooks(
-        client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address
-    )
-    runnables = (*operator.controllers, *operator.webhooks, local)
     return Manager(
-        *runnables,
+        *operator.controllers,
+        *operator.webhooks,
         config=config,
         options=options,
-        namespaces=operator.namespaces,
+        namespaces=operator.watched_namespaces(options.namespace),
         cache=cache,
-        certificates=local.certificates,
     )

@@ -19,8 +19,9 @@ from typing import Any, Final, final
 import msgspec
 
 from kubewright._base.logs import Logger
-from kubewright.api.codec import decode, decode_tree, encode
+from kubewright.api.codec import decode_stored, decode_tree, encode, problems_of
 from kubewright.api.diff import overlay
+from kubewright.api.field_errors import FieldError
 from kubewright.api.patches import json_equal, make_json_patch
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
@@ -103,6 +104,10 @@ class AdmissionHandler:
             return AdmissionResponse(
                 allowed=False, status=failure_status(f"the object cannot be read: {error}", code=400)
             )
+        if arguments.new is not None and problems_of(arguments.new):
+            response = self._problem_response(request, arguments)
+            if response is not None:
+                return response
         before = encode(arguments.new) if mutating and arguments.new is not None else b""
         try:
             seconds = await self._wait_for_cache(seconds)
@@ -125,6 +130,23 @@ class AdmissionHandler:
             obj=old if new is None else new, new=new, old=old, request=request, client=client, cached=cached
         )
 
+    def _problem_response(self, request: AdmissionRequest, arguments: Arguments) -> AdmissionResponse | None:
+        """The response to an object with values that its class does not know; None if the handler is to be asked.
+
+        What is stored already may stay (ratcheting), or nobody could change or finalize the object (decision 23).
+        """
+        known = () if arguments.old is None else problems_of(arguments.old)
+        added: list[FieldError] = [problem for problem in problems_of(arguments.new) if problem not in known]
+        if not added:
+            # A handler that stumbles over such a value must not keep an object that is being deleted.
+            unchanged = self.declaration.type == "mutating" and _has_nothing_to_validate(request)
+            return AdmissionResponse() if unchanged else None
+        if self.declaration.verb == "default":
+            # Mutating webhooks run before the schema is checked, and the schema's errors name each field.
+            return AdmissionResponse()
+        arguments.errors.extend(added)
+        return self._invalid_response(request, arguments)
+
     async def _wait_for_cache(self, seconds: float) -> float:  # hot
         """Wait until the kinds that the handler reads are in sync; returns the seconds that are left."""
         cache, kinds = self._cache, self.declaration.reads
@@ -145,7 +167,7 @@ class AdmissionHandler:
     def _object(self, raw: msgspec.Raw, request: AdmissionRequest) -> KubeObject | None:
         if bytes(raw) == b"null":
             return None
-        obj = decode(self._kind, raw)
+        obj = decode_stored(self._kind, raw)
         if self._definition.namespaced and not obj.metadata.namespace:
             # The body of a request may omit the namespace, which is in its path.
             obj.metadata.namespace = request.namespace

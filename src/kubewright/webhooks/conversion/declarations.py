@@ -21,7 +21,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
-from kubewright.api.codec import copy_of, decode, encode, encode_tree, to_tree
+from kubewright.api.codec import copy_of, decode, decode_stored, encode, encode_tree, problems_of, to_tree
+from kubewright.api.field_errors import summary
 from kubewright.api.kinds import GroupVersion
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.errors import ConfigError, DecodeError
@@ -155,8 +156,13 @@ class Converters:
         chain = self.chain(version, wanted)
         start = _decode_object(chain[0].old, tree)
         end = start
-        for step in chain:
-            end = _one_step(step, end)
+        try:
+            for step in chain:
+                end = _one_step(step, end)
+        except Exception as error:
+            if problems := problems_of(start):
+                error.add_note(f"it holds {summary(problems)}; pass such a value on with kubewright.api.enum_of")
+            raise
         result = to_tree(end)
         for part in ("spec", "status"):
             # A class may have a default for a missing spec or status; the conversion must not add it to the object.
@@ -186,7 +192,8 @@ def _decode_object(kind: type[Old], tree: dict[str, Any]) -> Old:
         return decode(kind, encode_tree(tree))
     except DecodeError as error:
         try:
-            return decode(kind, encode_tree(with_zero_values(kind, tree)))
+            # One object whose values the class does not know must not make every list of the version fail.
+            return decode_stored(kind, encode_tree(with_zero_values(kind, tree)))
         except DecodeError:
             raise ConversionError(f"{_describe(tree)}: {error}") from None
 

@@ -145,7 +145,8 @@ class ConversionHandler:
             if self._on_failure is not None:
                 self._on_failure()
             what = f"{tree.get('kind')} {where} could not be converted from {tree.get('apiVersion')} to {wanted}"
-            raise ConversionError(f"{what}; the log of its operator says why") from None
+            notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+            raise ConversionError(f"{what}; the log of its operator says why{notes}") from None
 
 
 def _tree_of(encoded: msgspec.Raw) -> dict[str, Any]:

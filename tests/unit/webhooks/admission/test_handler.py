@@ -357,8 +357,81 @@ async def test_an_object_with_a_wrong_type_is_refused_with_the_field(serving: Ca
 
     answered = await admit(serving(check), check.path, review(GVK, web(size="many")))
 
+    assert answered["status"]["code"] == 422
+    assert 'spec.size: Invalid value: "many": expected `int`, got `str`' in answered["status"]["message"]
+
+
+async def test_metadata_that_cannot_be_read_is_refused(serving: Callable[..., WebhookRouter]) -> None:
+    @validate(Web)
+    def check(obj: Web) -> None: ...
+
+    broken = {**web(), "metadata": {"name": "web", "finalizers": 3}}
+    answered = await admit(serving(check), check.path, review(GVK, broken))
+
     assert answered["status"]["code"] == 400
-    assert "spec.size" in answered["status"]["message"]
+    assert "metadata.finalizers" in answered["status"]["message"]
+
+
+async def test_a_stored_value_that_the_class_does_not_know_may_stay(serving: Callable[..., WebhookRouter]) -> None:
+    seen: list[object] = []
+
+    @validate(Web)
+    def check(obj: Web, old: Web) -> None:
+        seen.append(obj.spec.size)
+
+    @default(Web)
+    def fill(obj: Web) -> None:
+        obj.spec.image = "nginx"
+
+    old, new = web(size="many", image="a"), web(size="many", image="b")
+    body = review(GVK, new, old=old, operation="UPDATE")
+    allowed = await admit(serving(check), check.path, body)
+    filled = await admit(serving(fill), fill.path, body)
+
+    assert allowed["allowed"]
+    assert seen == ["many"]
+    assert patched(new, filled)["spec"] == {"size": "many", "image": "nginx"}
+
+
+@pytest.mark.parametrize("declare", [validate, mutate])
+async def test_a_value_that_the_class_does_not_know_is_refused_where_it_is_new(
+    serving: Callable[..., WebhookRouter], declare: Any
+) -> None:
+    def accept(obj: Web, old: Web) -> None: ...
+
+    check = declare(Web)(accept)
+    body = review(GVK, web(size="lots"), old=web(size="many"), operation="UPDATE")
+    answered = await admit(serving(check), check.path, body)
+
+    assert answered["status"]["code"] == 422
+    assert [cause["field"] for cause in answered["status"]["details"]["causes"]] == ["spec.size"]
+
+
+async def test_a_handler_that_stumbles_over_a_stored_value_does_not_keep_the_finalizer(
+    serving: Callable[..., WebhookRouter],
+) -> None:
+    @default(Web)
+    def fill(obj: Web) -> None:
+        obj.spec.size += 1
+
+    old = web(size="many")
+    old["metadata"] |= {"finalizers": ["a/b"], "deletionTimestamp": "2025-01-01T00:00:00Z"}
+    new = {**old, "metadata": {**old["metadata"], "finalizers": []}}
+    answered = await admit(serving(fill), fill.path, review(GVK, new, old=old, operation="UPDATE"))
+
+    assert answered["allowed"]
+
+
+async def test_a_stored_value_that_the_class_does_not_know_can_be_deleted(
+    serving: Callable[..., WebhookRouter],
+) -> None:
+    @validate(Web, on="delete")
+    def check(obj: Web) -> None:
+        assert obj.spec.size == "many"  # type: ignore[comparison-overlap]
+
+    answered = await admit(serving(check), check.path, review(GVK, None, old=web(size="many"), operation="DELETE"))
+
+    assert answered["allowed"]
 
 
 async def test_a_defaulter_leaves_an_object_with_a_wrong_type_to_the_schema(

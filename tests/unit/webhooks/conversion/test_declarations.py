@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Any
 
 import pytest
 from tests.unit.webhooks.reviews import request, response
 
 from kubewright import Resource, Spec, Status, convert, deny
+from kubewright.api import enum_of
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.webhooks.conversion.declarations import (
@@ -167,7 +169,7 @@ async def test_what_a_converter_itself_refuses_is_said_in_its_words(caplog: pyte
         ({"apiVersion": "other.io/v1", "kind": "Thing"}, "there is no converter for other.io/v1 Thing"),
         ({"apiVersion": f"{GROUP}/v9", "kind": "Thing"}, "no chain of converters from convert.example.io/v9"),
         ({"apiVersion": "a/b/c", "kind": "Thing"}, "is not an apiVersion"),
-        ({"apiVersion": f"{GROUP}/v2", "kind": "Thing", "spec": {"size": "x"}}, "spec.size: expected"),
+        ({"apiVersion": f"{GROUP}/v2", "kind": "Thing", "metadata": {"uid": 3}}, "metadata.uid: expected"),
     ],
 )
 async def test_an_object_without_converter_is_reported(tree: dict[str, Any], sentence: str) -> None:
@@ -194,3 +196,76 @@ def test_converters_that_make_no_sense_are_refused() -> None:
     again = ConversionDeclaration(One, Two, one_to_two.handler)
     with pytest.raises(ConfigError, match="two converters from"):
         Converters([one_to_two, again])
+
+
+class Old(StrEnum):
+    RED = "red"
+
+
+class New(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class OldSpec(Spec):
+    color: Old = Old.RED
+
+
+class NewSpec(Spec):
+    color: New
+    count: int = 0
+
+
+class OldPaint(Resource[OldSpec, Status], group=GROUP, version="v1", kind="Paint"):
+    """The stored version."""
+
+
+class NewPaint(Resource[NewSpec, Status], group=GROUP, version="v2", kind="Paint"):
+    """The other version."""
+
+
+@convert(OldPaint, NewPaint)
+def newer(old: OldPaint) -> NewPaint:
+    if old.spec.color == "careless":
+        return NewPaint(spec=NewSpec(color=New(old.spec.color)))
+    return NewPaint(spec=NewSpec(color=enum_of(New, old.spec.color)))
+
+
+@convert(NewPaint, OldPaint)
+def older(new: NewPaint) -> OldPaint:
+    return OldPaint(spec=OldSpec(color=enum_of(Old, new.spec.color)))
+
+
+def paint(version: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/{version}", "kind": "Paint", "metadata": {"name": "p"}, "spec": spec}
+
+
+async def repainted(*objects: Any, wanted: str) -> dict[str, Any]:
+    webhooks = WebhookRouter((newer, older))
+    answered = response(await webhooks.handle(request("/convert", review(*objects, wanted=wanted))))
+    webhooks.close()
+    return answered
+
+
+async def test_a_value_that_the_class_lost_is_converted_with_the_others() -> None:
+    up = await repainted(paint("v1", color="red"), paint("v1", color="mauve"), wanted="v2")
+
+    assert up["result"] == {"status": "Success"}
+    assert [each["spec"]["color"] for each in up["convertedObjects"]] == ["red", "mauve"]
+    down = await repainted(*up["convertedObjects"], wanted="v1")
+    assert [each["spec"] for each in down["convertedObjects"]] == [{"color": "red"}, {"color": "mauve"}]
+
+
+async def test_a_value_of_another_type_is_converted_with_the_others() -> None:
+    down = await repainted(paint("v2", color="red", count="many"), paint("v2", color="blue"), wanted="v1")
+
+    assert [each["spec"] for each in down["convertedObjects"]] == [{"color": "red"}, {"color": "blue"}]
+
+
+async def test_a_converter_that_fails_on_an_unknown_value_is_told_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    answered = await repainted(paint("v1", color="careless"), wanted="v2")
+
+    assert answered["result"]["status"] == "Failure"
+    message = answered["result"]["message"]
+    assert 'it holds spec.color: Unsupported value: "careless": supported values: "red"' in message
+    assert "kubewright.api.enum_of" in message

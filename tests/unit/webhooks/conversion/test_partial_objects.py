@@ -97,6 +97,7 @@ def test_an_object_without_spec_and_status_gets_none() -> None:
     assert rest == {**tree(), "apiVersion": "partial.example.io/v2"}
 
 
-def test_a_value_of_the_wrong_type_is_still_refused_in_the_words_about_the_object_itself() -> None:
-    with pytest.raises(ConversionError, match=r"Thing a of partial\.example\.io/v1.*image"):
-        CONVERTERS.convert_tree(tree(spec={"image": 7}), "partial.example.io/v2")
+def test_metadata_that_cannot_be_read_is_refused_in_the_words_about_the_object_itself() -> None:
+    broken = {**tree(spec={"image": 7}), "metadata": {"name": "a", "finalizers": 3}}
+    with pytest.raises(ConversionError, match=r"Thing a of partial\.example\.io/v1.*finalizers"):
+        CONVERTERS.convert_tree(broken, "partial.example.io/v2")
