@@ -11,8 +11,8 @@ from kubewright.k8s import SERVER_VERSION
 from kubewright.k8s.release import KUBERNETES_MINOR_VERSION, KUBERNETES_VERSION
 
 SOURCES = Path(kubewright.__file__).parent
-STATED = {Path("k8s/index.py"), Path("cluster/binaries/versions.py")}
-"""The generated index, and the table of releases with their etcd."""
+STATED = {Path("k8s/index.py"), Path("cluster/binaries/versions.py"), Path("cluster/binaries/checksums.py")}
+"""The generated index, the table of releases with their etcd, and the checksums of all releases."""
 
 
 def literals(tree: ast.AST) -> Iterator[str]:
