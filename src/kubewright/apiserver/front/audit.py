@@ -1,8 +1,8 @@
 """The audit log: a JSON line with an Event of `audit.k8s.io/v1` for each request.
 
-`AuditLog` is an observer of the router. A thread writes the lines in batches, so that a slow disk delays no request. A
-long-running request has two events, ResponseStarted and ResponseComplete. It follows
-k8s.io/apiserver/pkg/endpoints/filters/audit.go and k8s.io/apiserver/pkg/audit/request.go.
+`AuditLog` is an observer of the router. A thread makes the lines and writes them in batches, so that neither a large
+body nor a slow disk delays a request. A long-running request has two events, ResponseStarted and ResponseComplete. It
+follows k8s.io/apiserver/pkg/endpoints/filters/audit.go and k8s.io/apiserver/pkg/audit/request.go.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import asyncio
 import ipaddress
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, final
 
@@ -30,6 +31,7 @@ from kubewright.errors import ClusterError
 
 __all__ = ("AuditLog", "Level")
 
+_MakeEvent = Callable[[], dict[str, Any]]
 Level = Literal["None", "Metadata", "Request", "RequestResponse"]
 
 _LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
@@ -65,7 +67,8 @@ class AuditLog:
             self._file: BinaryIO = open_private(path)
         except OSError as error:
             raise ClusterError(f"The audit log {path} cannot be written ({error}); choose another path.") from error
-        self._lines: list[bytes] = []
+        self._lines: list[Callable[[], bytes]] = []
+        """What makes the lines, which a body may make large."""
         self._writer: asyncio.Task[None] | None = None
 
     def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
@@ -73,8 +76,7 @@ class AuditLog:
         if not self._level:
             return
         now = time.time()
-        event = self._event(request, info, user, reply)
-        event["requestReceivedTimestamp"] = _timestamp(now - seconds)
+        event = partial(self._event, request, info, user, reply, _timestamp(now - seconds))
         if request.authenticated is None:
             # A request that fails authentication has this stage alone (endpoints/filters/authn_audit.go).
             self._write(event, "ResponseStarted", now, request.annotations)
@@ -86,14 +88,16 @@ class AuditLog:
                 return
         self._write(event, "ResponseComplete", now, request.annotations)
 
-    def _write_when_finished(self, stream: Stream, event: dict[str, Any], annotations: Mapping[str, str]) -> None:
+    def _write_when_finished(self, stream: Stream, event: _MakeEvent, annotations: Mapping[str, str]) -> None:
         def finish() -> None:
             stream.on_finish = None
             self._write(event, "ResponseComplete", time.time(), annotations)
 
         stream.on_finish = finish
 
-    def _event(self, request: Request, info: RequestInfo, user: User | None, reply: Reply) -> dict[str, Any]:
+    def _event(
+        self, request: Request, info: RequestInfo, user: User | None, reply: Reply, received: str
+    ) -> dict[str, Any]:
         authenticated: User | None = request.authenticated
         event: dict[str, Any] = {
             "kind": "Event",
@@ -116,6 +120,7 @@ class AuditLog:
             event["objectRef"] = _object_ref(request, info, status)
         event["responseStatus"] = status
         self._add_bodies(event, request, info, reply)
+        event["requestReceivedTimestamp"] = received
         return event
 
     def _add_bodies(self, event: dict[str, Any], request: Request, info: RequestInfo, reply: Reply) -> None:
@@ -126,12 +131,8 @@ class AuditLog:
         if self._level >= 3 and isinstance(reply, Response) and reply.content_type == JSON and reply.body:
             event["responseObject"] = msgspec.Raw(reply.body.rstrip())
 
-    def _write(self, event: dict[str, Any], stage: str, now: float, annotations: Mapping[str, str]) -> None:
-        event["stage"] = stage
-        event["stageTimestamp"] = _timestamp(now)
-        if annotations:
-            event["annotations"] = dict(sorted(annotations.items()))
-        self._lines.append(encode_json(event) + b"\n")
+    def _write(self, event: _MakeEvent, stage: str, now: float, annotations: Mapping[str, str]) -> None:
+        self._lines.append(partial(_line, event, stage, now, dict(sorted(annotations.items()))))
         if self._writer is None and not self._file.closed:
             self._writer = asyncio.get_running_loop().create_task(self._drain(), name="audit log")
 
@@ -140,24 +141,34 @@ class AuditLog:
         try:
             while self._lines:
                 await asyncio.sleep(_BATCH_SECONDS)
-                await asyncio.to_thread(self._file.write, self._take())
+                lines, self._lines = self._lines, []
+                await asyncio.to_thread(self._write_lines, lines)
         except OSError as exc:
             # As kube-apiserver by default: a log that cannot be written does not fail requests.
             _LOG.error("audit events are lost", extra={"path": self._file.name, "error": str(exc)})
         finally:
             self._writer = None
 
-    def _take(self) -> bytes:
-        lines, self._lines = self._lines, []
-        return b"".join(lines)
+    def _write_lines(self, lines: Iterable[Callable[[], bytes]]) -> None:
+        self._file.write(b"".join([make() for make in lines]))
 
     async def close(self) -> None:
         """Write the last lines and close the file."""
         while self._writer is not None:
             await asyncio.shield(self._writer)
         if not self._file.closed:
-            self._file.write(self._take())
+            self._write_lines(self._lines)
+            self._lines = []
             self._file.close()
+
+
+def _line(event: _MakeEvent, stage: str, now: float, annotations: Mapping[str, str]) -> bytes:
+    tree = event()
+    tree["stage"] = stage
+    tree["stageTimestamp"] = _timestamp(now)
+    if annotations:
+        tree["annotations"] = annotations
+    return encode_json(tree) + b"\n"
 
 
 def _timestamp(seconds: float) -> str:
@@ -242,9 +253,9 @@ def _metadata(request: Request) -> _Meta | None:
     try:
         if media == JSON:
             return _decode_meta(request.body).metadata
-        return msgspec.convert(_tree(request) or {}, _ObjectWithMeta).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+    return msgspec.convert(request.metadata, _Meta)
 
 
 def _tree(request: Request) -> dict[str, Any] | None:
@@ -255,6 +266,6 @@ def _tree(request: Request) -> dict[str, Any] | None:
 def _tree_of(media: str, body: bytes) -> dict[str, Any] | None:
     try:
         tree, _ = read_body(Request("", "", {}, {"content-type": media}, body, Peer()))
-    except StatusError:
+    except (StatusError, RecursionError):
         return None
     return tree if isinstance(tree, dict) else None

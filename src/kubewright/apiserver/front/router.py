@@ -12,6 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol, final
 
 from kubewright.api.kinds import GroupVersion
@@ -19,6 +20,7 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.front.routes import Handler, Routes
 from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.object_meta import check_name_parameter
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
@@ -139,7 +141,7 @@ class Router:
             _LOG.exception("a request failed", extra={"method": request.method, "path": request.path})
             reply = error_response(internal_error(f"{type(exc).__name__}: {exc}"), _error_media_type(request))
         if isinstance(reply, Response) and self._is_pretty(request, info):
-            indent(reply)
+            await off_loop(len(reply.body), partial(indent, reply))
         if isinstance(reply, (Response, Stream)):
             reply.headers = {"Audit-Id": request.audit_id, **headers, **reply.headers}
         seconds = time.perf_counter() - started

@@ -8,6 +8,7 @@ that removes the last finalizer removes the object (`registry`), and so does a d
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any, Final, final
 
@@ -34,6 +35,8 @@ from kubewright.apiserver.wire.status_errors import StatusError, bad_request, co
 
 __all__ = ("DeleteHandler",)
 
+_UNINTERRUPTED: Final = 16
+"""How many objects of a collection are deleted before other requests go on."""
 _ORPHAN: Final = "orphan"
 _QUOTED_BODY: Final = re.compile(r" \(.*\)$", re.DOTALL)
 _FOREGROUND: Final = "foregroundDeletion"
@@ -87,7 +90,9 @@ class DeleteHandler:
             found = found[: wanted.limit]
         version = str(self._store.version)
         items = await call.resource.all_bytes(found)
-        for entry in found:
+        for number, entry in enumerate(found, 1):
+            if number % _UNINTERRUPTED == 0:
+                await asyncio.sleep(0)  # let others go on: a collection may have very many objects
             try:
                 await self.delete_key(call, entry.key, options)
             except StatusError as exc:

@@ -39,7 +39,7 @@ from kubewright.apiserver.verbs.field_tracking import track_own_update
 from kubewright.apiserver.verbs.transform import respond_object
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import WriteOptions
-from kubewright.apiserver.wire.responses import Response
+from kubewright.apiserver.wire.responses import Response, encode_json
 from kubewright.apiserver.wire.status_errors import (
     StatusError,
     already_exists,
@@ -54,6 +54,8 @@ __all__ = ("OPTIMISTIC_LOCK_ERROR", "Registry")
 OPTIMISTIC_LOCK_ERROR: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
+_MAX_CUSTOM: Final = 1536 * 1024
+_MAX_BUILT_IN: Final = 2 * _MAX_CUSTOM
 _NAME_TRIES: Final = 8  # maxNameGenerationCreateAttempts
 
 
@@ -101,6 +103,7 @@ class Registry:
         if parse_version(meta_of(tree)) and not options.dry_run:
             raise status_error(500, "", "resourceVersion should not be set on objects to be created")
         stored = await _for_storage(resource, tree)
+        await off_loop(call.size, lambda: _check_size(call, stored or tree, options))
         # From here on nothing waits: quotas, the name and what the strategy reserves hold until the object is written.
         self.admission.check_commit(attributes)
         key = self._free_key(call, tree, is_generated=is_generated)
@@ -172,7 +175,8 @@ class Registry:
             value = self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True)
             return await respond_object(call, value)
         stored = await _for_storage(resource, tree)
-        if json_equal(tree, old) and _is_stored(resource, entry, stored or tree):
+        await off_loop(call.size, lambda: _check_size(call, stored or tree, options))
+        if await off_loop(call.size, lambda: json_equal(tree, old) and _is_stored(resource, entry, stored or tree)):
             # Nothing to write: no new version, no event. It has the version of the object that is there.
             return await respond_object(call, await resource.bytes_of(entry))
         # From here on nothing waits.
@@ -264,11 +268,21 @@ def _prepare_changed(call: Call, tree: Tree, old: Tree) -> None:
     # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
     errors = limited(lambda: resource.strategy.validate_update(tree, old, subresource))
     if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
-        errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
+        errors = [*limited(lambda: metadata_errors(resource, tree, old)), *kind_errors(resource, errors)]
     if errors:
         raise invalid(error_kind(resource.kind), call.info.name, errors)
     for text in resource.strategy.warnings(tree, old):
         call.warn(text)
+
+
+def _check_size(call: Call, stored: Tree, options: WriteOptions) -> None:
+    """Refuse an object that etcd would not take, in its words.
+
+    etcd stores built-in kinds as protobuf, which is up to half as long as the JSON here.
+    """
+    limit = _MAX_CUSTOM if call.resource.custom else _MAX_BUILT_IN
+    if call.size > limit // 4 and not options.dry_run and len(encode_json(stored)) > limit:
+        raise status_error(500, "", "etcdserver: request is too large")
 
 
 async def _for_storage(resource: Resource, tree: Tree) -> Tree | None:

@@ -39,6 +39,7 @@ Json = Any
 
 _decode: Final = msgspec.json.Decoder().decode
 _ODD_NUMBER: Final = re.compile(rb"[-:,\[\s](?:[0-9]{20}|[0-9]+(?:\.[0-9]|[eE]))")
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 _LARGEST: Final = sys.float_info.max
 _UNREADABLE: Final = "couldn't get version/kind; json parse error"
 _UNREADABLE_YAML: Final = "yaml: "
@@ -129,6 +130,8 @@ def read_object(request: Request, *, kind: GroupVersionKind | None = None) -> tu
         raise _unrecognized(name, why)
     if wrong := type_meta_error(tree):
         raise _unrecognized(name, f"{wrong} ({summarize_data(request.body)})")
+    if isinstance(meta := tree.get("metadata"), dict):
+        request.metadata = {part: meta[part] for part in _IDENTITY if isinstance(meta.get(part), str)}
     return tree, repeated
 
 

@@ -64,6 +64,8 @@ class Request(Struct):
     """The authenticated user, before impersonation."""
     annotations: dict[str, str] = {}
     """Audit annotations."""
+    metadata: dict[str, str] = {}
+    """Name, namespace, uid and resourceVersion of the object in the body, once it is decoded; for the audit log."""
 
     def __repr__(self) -> str:
         # Without what holds credentials: the query, the headers, the body.

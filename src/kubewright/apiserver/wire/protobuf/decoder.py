@@ -61,6 +61,8 @@ def decode_message(message: Message, data: bytes) -> dict[str, Any]:
         _decode(message, data, 0, len(data), tree, _State())
     except IndexError:
         raise DecodeError(_EOF) from None
+    except RecursionError:
+        raise DecodeError(f"proto: {message.name}: the JSON in it is nested too deep") from None
     return tree
 
 

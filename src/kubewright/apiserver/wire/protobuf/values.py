@@ -17,6 +17,7 @@ from kubewright.api.codec import decode_tree, encode_tree
 from kubewright.api.patches import Json
 from kubewright.api.quantity import Quantity
 from kubewright.api.times import Duration, format_micro_time, format_time, parse_time
+from kubewright.apiserver.wire.value_limits import check_json_values
 from kubewright.errors import DecodeError
 
 __all__ = ("VALUES", "Value")
@@ -139,7 +140,10 @@ def _write_int_or_string(value: Json) -> dict[str, Any]:
 
 def _read_raw(members: dict[str, Any]) -> Json:
     raw = members.get("raw")
-    return decode_tree(raw) if raw else None
+    if not raw:
+        return None
+    check_json_values(raw)
+    return decode_tree(raw)
 
 
 def _write_raw(value: Json) -> dict[str, Any]:
