@@ -94,10 +94,18 @@ def test_every_page_is_in_the_menu() -> None:
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    styles = (DOCS / "assets/site.css").read_text(encoding="utf-8")
+    theme = [template.read_text(encoding="utf-8") for template in (DOCS / "theme").rglob("*.html")]
     pictures = [picture.read_text(encoding="utf-8") for picture in DOCS.rglob("*.svg")]
 
     assert "font: false" in site
-    assert "://" not in site
+    assert re.findall(r"(\w+): \S*://", site) == ["repo_url"], "a link, and the only one"
+    assert "://" not in styles
+    assert "@import" not in styles
+    for template in theme:
+        assert not re.search(r"<(script|link|img|iframe)|://", template)
+    # With this attribute the theme's script asks GitHub for the numbers of the repository.
+    assert "data-md-component" not in (DOCS / "theme/partials/source.html").read_text(encoding="utf-8")
     for picture in pictures:
         assert "href" not in picture
         assert "url(" not in picture.replace("url(#", "")
