@@ -11,6 +11,7 @@ from tests.clients.widgets import Present, Widget, widget
 
 from kubewright import Client, Context, Scope, controller, testing
 from kubewright.api.owners import controller_of
+from kubewright.api.resource import KubeObject
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import ConfigMap, Event
 
@@ -91,10 +92,10 @@ async def test_objects_of_a_kopf_operator_are_reconciled_and_finalized_by_its_su
     await client.delete(going)  # while nobody is there to finalize it
     assert (await client.get(Widget, going.key)).metadata.deletion_timestamp is not None
 
-    scopes = {Widget: Scope(namespaces=(namespace,)), ConfigMap: Scope(namespaces=(namespace,))}
+    scopes: dict[type[KubeObject], Scope] = dict.fromkeys((Widget, ConfigMap), Scope(namespaces=(namespace,)))
     async with testing.running(Successor, on=embedded_cluster, scopes=scopes):
         await testing.gone(client, Widget, going.key)
-        assert await client.get(ConfigMap, f"freed-{going.key.name}", namespace=namespace)
+        await testing.until(client, ConfigMap, f"freed-{going.key.name}", namespace=namespace)
 
         kept = await client.get(Widget, kept.key)
         kept.spec.size = 30
