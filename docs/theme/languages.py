@@ -1,0 +1,142 @@
+"""Two languages in one site: what a page of one shows of the menu, the switch and the search, is of that language.
+
+The English pages are in docs/, the Chinese ones in docs/zh/ under the same names; `tests/docs/translations.py` says what
+they have in common. mkdocs.yml has one menu, whose last section is the Chinese one. A page of the site gets its own half:
+
+- the menu: the Chinese one ends with the English sections of which no page is translated;
+- the switch in the header, which leads to the same page in the other language, or to that language's first page;
+- a search index of its own. Chinese has no spaces between words, so each of its letters is a word of the index.
+
+mkdocs calls this (`hooks` in mkdocs.yml), and nobody else. It knows nothing of what a page says.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Final, Protocol
+
+__all__ = ("counterpart_of", "on_nav", "on_page_context", "on_post_build", "split_index")
+
+CHINESE: Final = "zh/"
+"""Where the Chinese pages are, in docs/ and in the site."""
+_LETTERS: Final = "\u3007\u3400-\u4dbf\u4e00-\u9fff"
+SEPARATOR: Final = rf"[\s\u200b\-\u2010-\u201f\u3000-\u3003\u3008-\u301f\uff01-\uff20,:!=\[\]()\"`/]+|(?=[{_LETTERS}])|(?<=[{_LETTERS}])"
+"""Between any two Chinese letters begins a word. A regular expression of the reader's browser."""
+
+
+class Item(Protocol):
+    """A page, a section or a link of the menu."""
+
+    title: str | None
+    children: list[Item] | None
+    url: str
+
+
+class Page(Protocol):
+    """A page of the site, as mkdocs has it."""
+
+    url: str
+    previous_page: Page | None
+    next_page: Page | None
+
+
+class Menu(Protocol):
+    """The menu, as mkdocs has it."""
+
+    items: list[Item]
+    pages: list[Page]
+    homepage: Page | None
+
+
+class Config(Protocol):
+    """What is asked of mkdocs.yml here."""
+
+    site_dir: str
+
+
+def on_nav(nav: Menu, **_: object) -> Menu:
+    """Going on from page to page stays within a language."""
+    for page in nav.pages:
+        if page.previous_page and not _same(page, page.previous_page):
+            page.previous_page = None
+        if page.next_page and not _same(page, page.next_page):
+            page.next_page = None
+    return nav
+
+
+def on_page_context(context: MutableMapping[str, object], *, page: Page, nav: Menu, **_: object) -> None:
+    """Give a page the menu and the switch of its language."""
+    chinese = _is_chinese(page.url)
+    own = copy.copy(nav)
+    own.items = list(_items_for(nav, chinese=chinese))
+    own.homepage = next((each for each in nav.pages if each.url == f"{CHINESE}index.html"), None) if chinese else nav.homepage
+    context["nav"] = own
+    context["other_language"] = counterpart_of(page.url, [each.url for each in nav.pages])
+    if chinese:  # the theme's script looks for the search index below this
+        context["base_url"] = "/".join([".."] * (page.url.count("/") - 1)) or "."
+
+
+def on_post_build(config: Config, **_: object) -> None:
+    """Make two search indexes of the one that was built."""
+    built = Path(config.site_dir) / "search" / "search_index.json"
+    english, chinese = split_index(built.read_text(encoding="utf-8"))
+    built.write_text(english, encoding="utf-8")
+    own = Path(config.site_dir) / CHINESE / "search" / "search_index.json"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(chinese, encoding="utf-8")
+
+
+def split_index(index: str) -> tuple[str, str]:
+    """The index of the English pages, and that of the Chinese ones, whose places begin below zh/."""
+    whole = json.loads(index)
+    english = [entry for entry in whole["docs"] if not _is_chinese(entry["location"])]
+    chinese = [
+        {**entry, "location": entry["location"].removeprefix(CHINESE)}
+        for entry in whole["docs"]
+        if _is_chinese(entry["location"])
+    ]
+    # Without a pipeline nothing is thought to be an ending or a mark of punctuation.
+    own = {**whole["config"], "lang": ["en"], "separator": SEPARATOR, "pipeline": []}
+    return _json({**whole, "docs": english}), _json({"config": own, "docs": chinese})
+
+
+def counterpart_of(url: str, urls: Iterable[str]) -> str:
+    """The page that says the same in the other language, or that language's first page."""
+    if _is_chinese(url):
+        return url.removeprefix(CHINESE)
+    found = f"{CHINESE}{url}"
+    return found if found in urls else f"{CHINESE}index.html"
+
+
+def _items_for(nav: Menu, *, chinese: bool) -> Iterator[Item]:
+    translated = {page.url.removeprefix(CHINESE) for page in nav.pages if _is_chinese(page.url)}
+    for item in nav.items:
+        urls = list(_urls_of(item))
+        if all(_is_chinese(url) for url in urls):
+            yield from (item.children or [item]) if chinese else ()
+    for item in nav.items:
+        urls = list(_urls_of(item))
+        if not any(_is_chinese(url) for url in urls) and not (chinese and translated.intersection(urls)):
+            yield item
+
+
+def _urls_of(item: Item) -> Iterator[str]:
+    if item.children is None:
+        yield item.url
+    for child in item.children or ():
+        yield from _urls_of(child)
+
+
+def _same(one: Page, other: Page) -> bool:
+    return _is_chinese(one.url) == _is_chinese(other.url)
+
+
+def _is_chinese(url: str) -> bool:
+    return url.startswith(CHINESE)
+
+
+def _json(tree: object) -> str:
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
