@@ -22,6 +22,7 @@ from kubewright.api.selectors import FieldSelector, Requirement, Selector
 from kubewright.cache.informer import Informer
 from kubewright.cache.store import Store
 from kubewright.client.lists import ObjectList
+from kubewright.client.routes import ALL_NAMESPACES
 from kubewright.errors import ConfigError, DecodeError, NotFound
 
 __all__ = ("CacheReader",)
@@ -79,11 +80,13 @@ class CacheReader:
         index: tuple[str, str] | None = None,
         limit: int | None = None,
     ) -> ObjectList[K]:
-        """All objects that match, in order of namespace and name; of every namespace unless one is named.
+        """All objects that match, in order of namespace and name.
 
-        `fields` supports `metadata.name`, `metadata.namespace` and the names of indexes. An object that does not fit
-        its class is left out; the informer has reported it.
+        Of every namespace unless one is named; `namespace="*"` is all as well. `fields` supports `metadata.name`,
+        `metadata.namespace` and the names of indexes. An object that does not fit its class is left out; the informer
+        has reported it.
         """
+        namespace = None if namespace in ("", ALL_NAMESPACES) else namespace
         informers = (self._one(kind, namespace),) if namespace else self._all(kind)
         labels_wanted = _label_selector(labels)
         fields_wanted = _field_selector(fields)

@@ -53,6 +53,7 @@ async def test_get_of_nothing_is_not_found_and_names_it(shelf: Any) -> None:
 async def test_list_is_in_order_of_namespace_and_name(shelf: Any) -> None:
     assert keys(shelf) == ["bank/a", "bank/plain", "shop/a", "shop/b", "shop/c"]
     assert keys(shelf, namespace="shop") == ["shop/a", "shop/b", "shop/c"]
+    assert keys(shelf, namespace="*") == keys(shelf, namespace="") == keys(shelf)
     assert keys(shelf, namespace="nowhere") == []
     assert keys(shelf, limit=2) == ["bank/a", "bank/plain"]
     assert shelf.cache.reader.list(shelf.kind).resource_version == "10"
