@@ -16,9 +16,9 @@ from kubewright.api import copy_of
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context
-from kubewright.controllers.controller import Controller
+from kubewright.controllers.controller import Controller, ReconcileRecord
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
-from kubewright.controllers.mapping import by_index, for_each
+from kubewright.controllers.mapping import by_index, for_each, to_all
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel
 from kubewright.errors import RetryAfter
@@ -318,6 +318,68 @@ async def test_objects_are_triggered_through_an_index(client: Client, namespace:
     assert sorted(record.key.name for record in records[before:]) == ["a", "b"]
     assert {record.causes for record in records[before:]} == {(f"ConfigMap {namespace}/limits added",)}
     assert sizes["b"] == "2"
+
+
+async def test_a_change_of_settings_wakes_all_objects_or_all_of_its_namespace(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    other = f"{namespace}-other"
+    await client.create(Namespace.named(other))
+    scope = Scope(namespaces=(namespace, other))
+    settings = Scope(namespaces=(namespace,), fields="metadata.name=settings")
+
+    def following(name: str, mapper: Any) -> Any:
+        async def reconcile(obj: Any, ctx: Context) -> None: ...
+
+        watches = [Watch(ConfigMap, mapper, scope=settings)]
+        return controller(widget, name=name, scope=scope, watches=watches)(reconcile)
+
+    await client.create(ConfigMap.named("settings", namespace))
+    keys = {(await client.create(widget.named(f"w{number}", namespace))).key for number in range(3)}
+    far = (await client.create(widget.named("far", other))).key
+    everybody, neighbours = following("everybody", to_all()), following("neighbours", to_all(same_namespace=True))
+    async with running(client, namespace, everybody, neighbours) as engines:
+        for engine in engines:
+            await engine.reach(lambda ended: {record.key for record in ended} == {*keys, far})
+        await client.patch_by_name(ConfigMap, ObjectKey(namespace, "settings"), {"data": {"size": "2"}})
+
+        def woken(ended: list[ReconcileRecord]) -> set[ObjectKey]:
+            return {each.key for each in ended if f"ConfigMap {namespace}/settings updated" in each.causes}
+
+        await engines[0].reach(lambda ended: woken(ended) == {*keys, far})
+        assert woken(await engines[1].reach(lambda ended: woken(ended) >= keys)) == keys
+
+    await client.delete(Namespace, other)
+
+
+async def test_objects_that_settings_wake_do_not_hold_up_an_edit(client: Client, namespace: str, widget: Any) -> None:
+    settings, begun, go_on = Scope(fields="metadata.name=settings"), asyncio.Event(), asyncio.Event()
+
+    @controller(widget, name="worker", watches=[Watch(ConfigMap, to_all(), scope=settings)])
+    async def work(obj: Any, ctx: Context) -> None:
+        if obj.metadata.name == "gate":
+            begun.set()
+            await go_on.wait()
+
+    # Its subscriptions are told after those of the worker: what it has seen is in the queue of the worker.
+    @controller(widget, name="witness", watches=[Watch(ConfigMap, for_each(lambda obj: [obj.key]), scope=settings)])
+    async def see(obj: Any, ctx: Context) -> None: ...
+
+    async with running(client, namespace, work, see) as (worker, witness):
+        for name in ("a", "b"):
+            await client.create(widget.named(name, namespace))
+        await worker.reach(lambda ended: len(ended) == 2)
+        await client.create(widget.named("gate", namespace))
+        await begun.wait()
+        await client.create(ConfigMap.named("settings", namespace))
+        await witness.reach(lambda ended: any(record.key.name == "settings" for record in ended))
+        await client.create(widget.named("fresh", namespace))
+        await witness.reach(lambda ended: any(record.key.name == "fresh" for record in ended))
+        go_on.set()
+        records = await worker.reach(lambda ended: len(ended) >= 6)
+
+    assert [record.key.name for record in records[2:4]] == ["gate", "fresh"]
+    assert {record.key.name for record in records[4:]} == {"a", "b", "gate"}
 
 
 async def test_children_and_watched_kinds_have_indexes_too(client: Client, namespace: str, widget: Any) -> None:

@@ -98,9 +98,15 @@ class CacheReader:
         version = informers[0].resource_version if len(informers) == 1 else ""
         return ObjectList(_objects(found, limit), ListMeta(resource_version=version))
 
-    def keys(self, kind: type[KubeObject], *, index: tuple[str, str]) -> tuple[ObjectKey, ...]:
-        """The keys that an index has under a value, without decoding any object."""
-        return tuple(sorted(key for informer in self._all(kind) for key in _index_keys(informer.store, *index)))
+    def keys(
+        self, kind: type[KubeObject], *, namespace: str | None = None, index: tuple[str, str] | None = None
+    ) -> tuple[ObjectKey, ...]:
+        """The keys of all objects, or of those in a namespace or under a value of an index; none is decoded."""
+        found: list[ObjectKey] = []
+        for informer in self._all(kind):
+            keys = informer.store.keys() if index is None else _index_keys(informer.store, *index)
+            found += [key for key in keys if not namespace or key.namespace == namespace]
+        return tuple(sorted(found))
 
     def _all(self, kind: type[K]) -> tuple[Informer[K], ...]:
         informers = self._informers_of(kind)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kubewright.controllers.controller import Controller
     from kubewright.controllers.declaration import Declaration, Owned, Watch
     from kubewright.controllers.event_recorder import EventRecorder
-    from kubewright.controllers.mapping import by_index, for_each
+    from kubewright.controllers.mapping import by_index, for_each, to_all
     from kubewright.controllers.permissions import rbac
     from kubewright.controllers.predicates import (
         Predicate,
@@ -38,7 +38,7 @@ else:
             "kubewright.controllers.controller": ("Controller",),
             "kubewright.controllers.declaration": ("Declaration", "Owned", "Watch"),
             "kubewright.controllers.event_recorder": ("EventRecorder",),
-            "kubewright.controllers.mapping": ("by_index", "for_each"),
+            "kubewright.controllers.mapping": ("by_index", "for_each", "to_all"),
             "kubewright.controllers.permissions": ("rbac",),
             "kubewright.controllers.predicates": (
                 "Predicate",
@@ -82,4 +82,5 @@ __all__ = (
     "rbac",
     "resource_version_changed",
     "spec_or_metadata_changed",
+    "to_all",
 )

@@ -32,11 +32,11 @@ from kubewright.client.client import Client
 from kubewright.controllers.context import ReconcileEnvironment
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
-from kubewright.controllers.mapping import ByIndex, to_owner, to_self
+from kubewright.controllers.mapping import ByIndex, ToAll, to_owner, to_self
 from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause, triggering_causes
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
-from kubewright.controllers.sources import KindSource, Source
+from kubewright.controllers.sources import LOW_PRIORITY, KindSource, Source
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
 from kubewright.workqueue.observer import QueueObserver
@@ -302,8 +302,10 @@ class Controller:
             owner = self._memory.foreign.wrap(to_owner(kind, controller_only=owned.controller_only))
             yield source(owned.kind, owner, owned.when, indexes=owned.indexes, scope=owned.scope)
         for watch in declaration.watches:
-            mapper = watch.mapper.bind(self._reader, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
-            yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope)
+            given = watch.mapper
+            mapper = given.bind(self._reader, kind) if isinstance(given, ByIndex | ToAll) else given
+            priority = LOW_PRIORITY if isinstance(given, ToAll) else 0
+            yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope, priority=priority)
 
     async def _stop(self, workers: list[asyncio.Task[None]], sources: list[asyncio.Task[None]]) -> None:
         self.ready.clear()

@@ -26,7 +26,7 @@ from kubewright.api.names import ObjectKey, dns1123_label_errors
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
 from kubewright.cache.scope import Scope
-from kubewright.controllers.mapping import ByIndex, Mapper
+from kubewright.controllers.mapping import ByIndex, Mapper, ToAll
 from kubewright.controllers.predicates import Predicate, any_version, spec_or_metadata_changed
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Source
@@ -65,8 +65,8 @@ class Watch(msgspec.Struct, frozen=True):
 
     kind: type[KubeObject]
     """The kind that is watched."""
-    mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex
-    """Returns the keys to reconcile for a change; see `for_each` and `by_index`."""
+    mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex | ToAll
+    """Returns the keys to reconcile for a change; see `for_each`, `by_index` and `to_all`."""
     when: Predicate = any_version
     """Which changes reach the mapper; by default all, of the status as well."""
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
@@ -181,7 +181,7 @@ def controller(
     *,
     name: str | None = None,
     owns: Sequence[type[KubeObject] | Owned] = (),
-    watches: Sequence[tuple[type[KubeObject], Mapper | ByIndex] | Watch] = (),
+    watches: Sequence[tuple[type[KubeObject], Mapper | ByIndex | ToAll] | Watch] = (),
     when: Predicate = spec_or_metadata_changed,
     concurrency: int = 1,
     timeout: float | None = None,
