@@ -516,6 +516,64 @@ async def test_children_with_generated_names_are_not_created_twice(client: Clien
     assert sum(child.metadata.name.startswith("part-") for child in children) == 20
 
 
+async def test_setup_comes_before_the_first_reconcile_and_teardown_after_the_last(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    story: list[str] = []
+    begun = asyncio.Event()
+
+    class Keeper:
+        async def setup(self, controller: Controller) -> None:
+            story.append(f"setup with {len(await controller.client.list(widget, namespace=namespace))}")
+
+        async def reconcile(self, obj: Any, ctx: Context) -> None:
+            begun.set()
+            await asyncio.sleep(0)  # stopping lets it go on from here
+            story.append(f"reconcile {obj.metadata.name}")
+
+        async def teardown(self, controller: Controller) -> None:
+            story.append(f"teardown of {controller.name}")
+
+    await client.create(widget.named("w", namespace))
+    async with running(client, namespace, controller(widget)(Keeper)):
+        await begun.wait()
+
+    assert story == ["setup with 1", "reconcile w", "teardown of widget"]
+
+
+async def test_a_teardown_that_fails_is_told_and_one_whose_setup_failed_is_not_called(
+    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    story: list[str] = []
+
+    def keeper(name: str, setup: Exception | None) -> Any:
+        class Keeper:
+            def setup(self, controller: Controller) -> None:
+                if setup is not None:
+                    raise setup
+
+            async def reconcile(self, obj: Any, ctx: Context) -> None: ...
+
+            def teardown(self, controller: Controller) -> None:
+                story.append(name)
+                raise OSError("the pool is broken")
+
+        return controller(widget, name=name)(Keeper)
+
+    async with running(client, namespace, keeper("whole", None)):
+        pass
+    cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
+    caching = asyncio.create_task(cache.run())
+    with pytest.raises(ExceptionGroup) as raised:
+        await Controller(keeper("half", OSError("no pool")), client=client, cache=cache).run()
+    caching.cancel()
+    await asyncio.wait({caching})
+
+    assert [str(error) for error in raised.value.exceptions] == ["no pool"]
+    assert story == ["whole"]
+    assert "teardown failed" in caplog.text
+
+
 async def test_stopping_lets_the_present_reconcile_finish(client: Client, namespace: str, widget: Any) -> None:
     entered, leave = asyncio.Event(), asyncio.Event()
     finished: list[str] = []
