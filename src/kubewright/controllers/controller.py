@@ -30,13 +30,13 @@ from kubewright.cache.cache import Cache
 from kubewright.cache.cached_client import CachedClient
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
-from kubewright.controllers.context import ReconcileEnvironment
 from kubewright.controllers.declaration import Declaration, SetUp
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.mapping import ByIndex, ToAll, to_owner, to_self
 from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause, triggering_causes
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
+from kubewright.controllers.reconcile_state import ReconcileEnvironment
 from kubewright.controllers.sources import LOW_PRIORITY, KindSource, Source
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
