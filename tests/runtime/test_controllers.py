@@ -18,6 +18,7 @@ from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context
 from kubewright.controllers.controller import Controller, ReconcileRecord
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
+from kubewright.controllers.host_rate_limiter import HostRateLimiter
 from kubewright.controllers.mapping import by_index, for_each, to_all
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel
@@ -640,6 +641,32 @@ async def test_of_many_causes_a_record_keeps_some(client: Client, namespace: str
     told = records[0].causes
     assert counted[0] >= 31
     assert (len(told), told[-1]) == (21, f"and {counted[0] - 20} more")
+
+
+async def test_objects_that_a_host_has_no_room_for_are_requeued_and_do_not_fail(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    clock = VirtualClock()
+    dns, sent = HostRateLimiter(qps=0.1, burst=2, clock=clock), list[str]()
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        dns.accept("dns.example.com", ctx.key)
+        sent.append(obj.metadata.name)
+
+    for number in range(4):
+        await client.create(widget.named(f"w{number}", namespace))
+    async with running(client, namespace, reconcile, clock=clock) as (engine,):
+        first = await engine.reach(lambda ended: len(ended) == 4)
+        assert len(sent) == 2
+        for count in (5, 6):
+            await clock.advance(10)
+            records = await engine.reach(lambda ended, count=count: len(ended) == count)  # type: ignore[misc]
+
+    assert [record.result for record in first] == ["success", "success", "requeue_after", "requeue_after"]
+    assert [round(record.requeue_after or 0) for record in first] == [0, 0, 10, 20]
+    assert {record.result for record in records[4:]} == {"success"}
+    assert sorted(sent) == ["w0", "w1", "w2", "w3"]
 
 
 async def test_a_channel_triggers_from_outside(client: Client, namespace: str, widget: Any) -> None:
