@@ -54,8 +54,8 @@ class HostRateLimiter:
     def accept(self, host: str, key: Hashable, *, requests: int = 1) -> None:
         """Return if so many requests may be sent to the host now. Else RetryAfter says when it is the turn of `key`.
 
-        `key` is who asks, `ctx.key` in a reconcile. Ask once in a reconcile, for all requests that it will send to the
-        host: a refusal half-way would have the first half sent again. No more can be asked for than the burst.
+        `key` is who asks, `Context.key` in a reconcile. Ask once in a reconcile, for all requests that it will send to
+        the host: a refusal half-way would have the first half sent again. No more can be asked for than the burst.
         """
         if not 1 <= requests <= self._burst:
             raise ConfigError(

@@ -158,7 +158,7 @@ def load_operator(name_or_path: str, *, settings: Settings | None = None) -> Ope
 
 
 def operator_of(declaration: Declaration[Any]) -> Operator:
-    """An operator of one controller: its kinds, and what its module says about permissions."""
+    """An operator of one controller: its kinds, and what its module says about permissions and the manager."""
     module = sys.modules[declaration.__module__]
     kinds = [kind for kind in declaration.kinds if _has_crd(kind) and not _is_generated(sys.modules[kind.__module__])]
     versions = [
@@ -172,6 +172,7 @@ def operator_of(declaration: Declaration[Any]) -> Operator:
         controllers=(declaration,),
         rules=permissions_in(module),
         modules=(module,),
+        setup=single_setup(_setups(list(vars(module).values()))),
     )
 
 

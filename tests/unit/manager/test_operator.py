@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubewright.errors import ConfigError
-from kubewright.manager.operator import Operator, Settings, load_operator, project_settings
+from kubewright.manager.operator import Operator, Settings, load_operator, operator_of, project_settings
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -92,6 +92,15 @@ def test_the_setup_of_the_manager_is_found_wherever_it_is_written(tmp_path: Path
     assert found.runnables == (found.setup,)
     assert [(kind.__name__, scope.labels) for kind, scope in found.scopes.items()] == [("Secret", "app=shop")]
     assert found.option_defaults == {"leader_election": True}
+
+
+def test_a_single_controller_brings_the_setup_of_its_module(tmp_path: Path) -> None:
+    one, _, _ = TWO_CONTROLLERS.partition("@controller(Pod)\nasync def second")
+    write(tmp_path, {"sole_shop.py": one + SETUP})
+
+    found = load_operator(str(tmp_path / "sole_shop.py"))
+
+    assert operator_of(found.controllers[0]).setup is found.setup is not None
 
 
 def test_two_setups_of_the_manager_are_refused_by_their_names(tmp_path: Path) -> None:
