@@ -29,7 +29,11 @@ K = TypeVar("K", bound=KubeObject)
 
 @final
 class CachedClient:
-    """The verbs of `Client`, with cached reads. `live` is the client itself, for everything else."""
+    """The verbs of `Client`, with cached reads. `live` is the client itself, for everything else.
+
+    In a reconcile, reads that name no namespace are in that of the object. `live` knows no object: its `get` is in the
+    namespace of the client, and its `list` of every namespace.
+    """
 
     def __init__(
         self, live: Client, cache: Cache, *, namespace: str | None = None, reader: CacheReader | None = None
