@@ -122,7 +122,7 @@ class CacheReader:
         watched = ", ".join(name for informer in informers for name in informer.scope.namespaces)
         raise ConfigError(
             f"the cache of {kind.__name__} watches only the namespaces {watched}, not {namespace}; "
-            "add it to the scope, or read it live"
+            "name one of those, add it to the scope, or read it live"
         )
 
 
