@@ -141,7 +141,7 @@ def differences(english: str, chinese: str, pair: Pair) -> Iterator[str]:
                 yield f"{where}: {counts[0]} {what} in English, {counts[1]} in Chinese"
         for what, wanted, given in (
             ("link or picture", _links(one, pair, expected=True), _links(other, pair, expected=False)),
-            ("name in backticks", Counter({*_CODE.findall(one.prose)}), Counter({*_CODE.findall(other.prose)})),
+            ("name in backticks", _names(one), _names(other)),
             ("remark", Counter(_REMARK.findall(one.prose)), Counter(_REMARK.findall(other.prose))),
         ):
             yield from (f"{where}: the {what} {each} is missing" for each in (wanted - given).elements())
@@ -252,6 +252,10 @@ def _links(section: Section, pair: Pair, *, expected: bool) -> Counter[str]:
             target = pair.english if target == pair.chinese else pair.translations.get(target, target)
         found[f"{picture}{_name(target)}{mark}{anchor}"] += 1
     return found
+
+
+def _names(section: Section) -> Counter[str]:
+    return Counter({" ".join(name.split()) for name in _CODE.findall(section.prose)})
 
 
 def _name(page: Path) -> str:
