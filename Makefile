@@ -33,7 +33,7 @@ DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint public-api unit lag nightly hostile coverage operators docs bench changelog dist hooks constraints binaries clean
+.PHONY: help demo quick test lint public-api unit lag nightly hostile coverage operators docs translations bench changelog dist hooks constraints binaries clean
 
 help: ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -112,6 +112,9 @@ $(OPERATORS): $(STAMP)
 docs: $(VENV)/.docs ## Build the documentation into site/; fails on a broken link, and on a page that loads something from elsewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python -m tests.docs.offline site
+
+translations: $(STAMP) ## Copy code into the Chinese pages and list what is to be translated; SEEN=docs/zh/faq.md says that this page is done
+	$(BIN)/python -m tests.docs.translations $(SEEN)
 
 bench: $(STAMP) $(VENV)/.bench ## Benchmarks, as ratios in one run
 	$(BIN)/python -m bench

@@ -1,10 +1,12 @@
 """Two languages in one site: what a page of one shows of the menu, the switch and the search, is of that language.
 
-The English pages are in docs/, the Chinese ones in docs/zh/ under the same names; `tests/docs/translations.py` says what
-they have in common. mkdocs.yml has one menu, whose last section is the Chinese one. A page of the site gets its own half:
+The English pages are in docs/, the Chinese ones in docs/zh/ under the same names; `tests/docs/translations.py` says
+what they have in common. mkdocs.yml has one menu, whose last section is the Chinese one. A Chinese page gets
 
-- the menu: the Chinese one ends with the English sections of which no page is translated;
-- the switch in the header, which leads to the same page in the other language, or to that language's first page;
+- the Chinese half of the menu, and then the English sections of which no page is translated;
+- a switch in the header that leads to the same page in English; where there is no page in the other language, the
+  switch leads to its first page;
+- its words without the spaces that the ends of lines would make between Chinese letters;
 - a search index of its own. Chinese has no spaces between words, so each of its letters is a word of the index.
 
 mkdocs calls this (`hooks` in mkdocs.yml), and nobody else. It knows nothing of what a page says.
@@ -14,16 +16,36 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ("counterpart_of", "on_nav", "on_page_context", "on_post_build", "split_index")
+__all__ = ("counterpart_of", "joined", "on_nav", "on_page_content", "on_page_context", "on_post_build", "split_index")
 
 CHINESE: Final = "zh/"
 """Where the Chinese pages are, in docs/ and in the site."""
 _LETTERS: Final = "\u3007\u3400-\u4dbf\u4e00-\u9fff"
-SEPARATOR: Final = rf"[\s\u200b\-\u2010-\u201f\u3000-\u3003\u3008-\u301f\uff01-\uff20,:!=\[\]()\"`/]+|(?=[{_LETTERS}])|(?<=[{_LETTERS}])"
+_MARKS: Final = "\u2018-\u201d\u2026\u3001-\u3011\uff01-\uff20"
+_CODE: Final = re.compile(r"(<pre.*?</pre>|<script.*?</script>)", re.DOTALL)
+_SPACES: Final = re.compile(
+    "|".join(
+        (
+            rf"(?<=[{_MARKS}])\n(?=[^\n<]|<(?:a|code|em|strong)\b)",
+            rf"(?<=\S)\n(?=[{_MARKS}])",
+            rf"(?<=[{_LETTERS}])\n(?=[{_LETTERS}])",
+            rf"(?<=[{_MARKS}]</strong>) (?=[{_LETTERS}])",
+        )
+    )
+)
+"""Beside a Chinese mark, between two letters, and after a bold sentence, which needs one in the Markdown of GitHub."""
+SEPARATOR: Final = "|".join(
+    (
+        r"[\s\u200b\-\u2010-\u201f\u3000-\u3003\u3008-\u301f\uff01-\uff20,:!=\[\]()\"`/]+",
+        rf"(?=[{_LETTERS}])",
+        rf"(?<=[{_LETTERS}])",
+    )
+)
 """Between any two Chinese letters begins a word. A regular expression of the reader's browser."""
 
 
@@ -67,12 +89,19 @@ def on_nav(nav: Menu, **_: object) -> Menu:
     return nav
 
 
+def on_page_content(html: str, *, page: Page, **_: object) -> str:
+    """Chinese has no spaces between words, so the end of a line is none either."""
+    return joined(html) if _is_chinese(page.url) else html
+
+
 def on_page_context(context: MutableMapping[str, object], *, page: Page, nav: Menu, **_: object) -> None:
     """Give a page the menu and the switch of its language."""
     chinese = _is_chinese(page.url)
     own = copy.copy(nav)
     own.items = list(_items_for(nav, chinese=chinese))
-    own.homepage = next((each for each in nav.pages if each.url == f"{CHINESE}index.html"), None) if chinese else nav.homepage
+    own.homepage = (
+        next((each for each in nav.pages if each.url == f"{CHINESE}index.html"), None) if chinese else nav.homepage
+    )
     context["nav"] = own
     context["other_language"] = counterpart_of(page.url, [each.url for each in nav.pages])
     if chinese:  # the theme's script looks for the search index below this
@@ -87,6 +116,12 @@ def on_post_build(config: Config, **_: object) -> None:
     own = Path(config.site_dir) / CHINESE / "search" / "search_index.json"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text(chinese, encoding="utf-8")
+
+
+def joined(html: str) -> str:
+    """A Chinese text without the spaces that its line ends would become; code is left alone."""
+    parts = _CODE.split(html)
+    return "".join(part if at % 2 else _SPACES.sub("", part) for at, part in enumerate(parts))
 
 
 def split_index(index: str) -> tuple[str, str]:

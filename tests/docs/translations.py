@@ -1,21 +1,21 @@
-"""What the Chinese pages have in common with the English ones they were made from; `make translations` helps to keep it so.
+"""What a Chinese page has in common with the English one it was made from; `make translations` helps to keep it so.
 
-    python -m tests.docs.translations                          copies code, and lists what is to be translated anew
-    python -m tests.docs.translations docs/zh/concepts/apply.md    records that this page says what the English one says now
+    python -m tests.docs.translations                   copies code, and lists what is to be translated anew
+    python -m tests.docs.translations docs/zh/faq.md    records that this page says what the English one says now
 
-docs/zh/ has the Chinese pages under the English names, and README.zh.md stands beside README.md. The two pages have the same
-sections, and in each section the same blocks, rows, list entries, pictures, names in backticks and links: to the Chinese page
-where there is one. In a block only comments and docstrings may be translated. A heading has the anchor of the English one,
-`## 规则 {#rules}`, so a link differs in nothing but the page.
+docs/zh/ has the Chinese pages under the English names, and README.zh.md stands beside README.md. The two pages have the
+same sections, and in each section the same blocks, rows, list entries, pictures, names in backticks and links: to the
+Chinese page where there is one. In a block only comments and docstrings may be translated. A heading has the anchor of
+the English one, `## 规则 {#rules}`, so a link differs in nothing but the page.
 
-Whether the sentences are the same cannot be seen by a program. So the last line of a Chinese page has a fingerprint of each
-section of the English page, as it was when somebody last compared the two:
+Whether the sentences are the same cannot be seen by a program. So the last line of a Chinese page has a fingerprint of
+each section of the English page, as it was when somebody last compared the two:
 
     <!-- translated from ../index.md: 0f3c9a51 77be0a1d -->
 
 Code is not in the fingerprints, unless its comments are translated: a change of a block asks nobody to read. Neither is
-what `make bench` writes. Called by `test_translations` and by the Makefile; that the blocks do what they say is tested on the
-English pages.
+what `make bench` writes. Called by `test_translations` and by the Makefile; that the blocks do what they say is tested
+on the English pages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ("PAGES", "ROOT", "Pair", "Section", "copied", "differences", "seen", "sections_of", "slang", "stale")
+__all__ = (
+    "PAGES",
+    "ROOT",
+    "Pair",
+    "Section",
+    "bare",
+    "compared",
+    "copied",
+    "differences",
+    "sections_of",
+    "stale",
+    "wording",
+)
 
 ROOT: Final = Path(__file__).parents[2]
 _CHINESE: Final = ROOT / "docs" / "zh"
@@ -61,8 +73,10 @@ _LAID_OUT: Final = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING}
 _BEFORE_A_STATEMENT: Final = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 
 _HAN: Final = "\u4e00-\u9fff"
-_SLANG: Final = {
-    "a half-width mark between Chinese words": re.compile(rf"[{_HAN}`*)][,;:!?](?=[ {_HAN}`]|$)|[{_HAN}],|[{_HAN}] ?\([{_HAN}]", re.MULTILINE),
+_NOT_SAID: Final = {
+    "a half-width mark between Chinese words": re.compile(
+        rf"[{_HAN}`*)][,;:!?](?=[ {_HAN}`]|$)|[{_HAN}],|[{_HAN}] ?\([{_HAN}]", re.MULTILINE
+    ),
     "自定义资源, not 定制资源": re.compile("定制资源"),
     "调谐, not 调和 or 协调": re.compile("调和|协调"),
     "服务端应用, not 服务器端应用": re.compile("服务器端应用"),
@@ -124,7 +138,9 @@ def differences(english: str, chinese: str, pair: Pair) -> Iterator[str]:
     ours, theirs = sections_of(english), sections_of(chinese)
     names = f"{_name(pair.chinese)}, made from {_name(pair.english)}"
     if [section.level for section in ours] != [section.level for section in theirs]:
-        titles = ("; ".join(f"{'#' * each.level} {each.title}" for each in page if each.level) for page in (ours, theirs))
+        titles = (
+            "; ".join(f"{'#' * each.level} {each.title}" for each in page if each.level) for page in (ours, theirs)
+        )
         yield f"{names}: the headings differ. English: {next(titles)}. Chinese: {next(titles)}"
         return
     for one, other in zip(ours, theirs, strict=True):
@@ -178,23 +194,27 @@ def copied(english: str, chinese: str, pair: Pair) -> str:
         if other.level:
             in_site = other.level > 1 and pair.chinese.is_relative_to(_CHINESE)
             parts.append(f"{'#' * other.level} {other.title}{f' {{#{one.slug}}}' if in_site else ''}")
-        blocks = (theirs if bare(ours) == bare(theirs) else ours for ours, theirs in zip(one.blocks, other.blocks, strict=True))
-        parts.append(re.sub("\0", lambda _, blocks=blocks: next(blocks), other.prose))
+        blocks = (
+            theirs if bare(ours) == bare(theirs) else ours
+            for ours, theirs in zip(one.blocks, other.blocks, strict=True)
+        )
+        head, *tails = other.prose.split("\0")
+        parts.append(head + "".join(block + tail for block, tail in zip(blocks, tails, strict=True)))
     record = _RECORD.search(chinese)
     return "".join(parts).rstrip("\n") + "\n" + (f"\n{record[0].strip()}\n" if record else "")
 
 
-def seen(english: str, chinese: str, pair: Pair) -> str:
+def compared(english: str, chinese: str, pair: Pair) -> str:
     """The Chinese page with the fingerprints of the English one as it is now."""
     source = Path(os.path.relpath(pair.english, pair.chinese.parent)).as_posix()
     record = f"<!-- translated from {source}: {' '.join(_fingerprints(english, chinese))} -->"
     return _RECORD.sub("\n", chinese).rstrip("\n") + f"\n\n{record}\n"
 
 
-def slang(chinese: str) -> Iterator[str]:
+def wording(chinese: str) -> Iterator[str]:
     """Marks and words of a Chinese page that the others do not use."""
     prose = _CODE.sub("`", _LINK.sub(")", _REMARK.sub("", _FENCED.sub("", chinese))))
-    for what, pattern in _SLANG.items():
+    for what, pattern in _NOT_SAID.items():
         for found in pattern.finditer(prose):
             yield f"{what}: {prose[max(found.start() - 8, 0) : found.end() + 8]!r}"
 
@@ -222,7 +242,7 @@ def _without_comments(code: str) -> Iterator[str]:
 
 
 def _fingerprints(english: str, chinese: str) -> list[str]:
-    """One for each section of the English page: its words, wherever the lines end, and the blocks that are translated."""
+    """One for each section of the English page: its words, wherever the lines end, and blocks that are translated."""
     theirs = sections_of(chinese)
     found = []
     for at, section in enumerate(sections_of(english)):
@@ -262,20 +282,20 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def _main(compared: list[str]) -> None:
+def _main(pages: list[str]) -> None:
     translations = {english: chinese for chinese, english in PAGES.items()}
     for chinese, english in PAGES.items():
         pair = Pair(english, chinese, translations)
         source, before = (page.read_text(encoding="utf-8") for page in (english, chinese))
         text = copied(source, before, pair)
-        if _name(chinese) in compared:
-            text = seen(source, text, pair)
+        if _name(chinese) in pages:
+            text = compared(source, text, pair)
         if text != before:
             chinese.write_text(text, encoding="utf-8")
             print(f"{_name(chinese)}: written")
-        for line in (*differences(source, text, pair), *stale(source, text, pair), *slang(text)):
+        for line in (*differences(source, text, pair), *stale(source, text, pair), *wording(text)):
             print(line if _name(chinese) in line else f"{_name(chinese)}: {line}")
-    if unknown := [page for page in compared if ROOT / page not in PAGES]:
+    if unknown := [page for page in pages if ROOT / page not in PAGES]:
         sys.exit(f"No such Chinese page: {', '.join(unknown)}")
 
 
