@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.docs.names import problem_with
+from tests.docs.translations import sections_of
 from tests.public_api import PUBLIC, public_names
 
 from kubewright import errors
@@ -59,8 +60,7 @@ def rows_of(page: str) -> Iterator[tuple[str, str]]:
 
 def headings_of(page: Path) -> set[str]:
     """The anchors of a page, as the site makes them."""
-    titles = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
-    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+    return {section.slug for section in sections_of(page.read_text(encoding="utf-8")) if section.level}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())

@@ -246,8 +246,8 @@ def _fingerprints(english: str, chinese: str) -> list[str]:
     theirs = sections_of(chinese)
     found = []
     for at, section in enumerate(sections_of(english)):
-        own = theirs[at].blocks if at < len(theirs) else ()
-        translated = [block for block in section.blocks if own and block not in own]
+        pairs = zip(section.blocks, theirs[at].blocks if at < len(theirs) else (), strict=False)
+        translated = [one for one, other in pairs if one != other and bare(one) == bare(other)]
         words = " ".join((section.title, _MEASURED.sub("", section.prose), *translated)).split()
         found.append(hashlib.sha256(" ".join(words).encode()).hexdigest()[:8])
     return found

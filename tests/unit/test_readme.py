@@ -1,4 +1,4 @@
-"""What the front pages show is true, and both say the same.
+"""What the front pages show is true; `tests/docs/test_translations.py` shows that both say the same.
 
 Covers: kubewright
 """
@@ -48,24 +48,3 @@ def test_what_a_front_page_links_to_is_there(page: Path) -> None:
 
     assert len(links) > 10
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
-
-
-def test_both_languages_show_the_same_code_and_commands() -> None:
-    english, chinese = (
-        [
-            re.sub(r"#.*|\"\"\".*?\"\"\"", "", block)
-            for language in ("python", "console")
-            for block in blocks(page, language)
-        ]
-        for page in PAGES
-    )
-
-    assert [[line.split() for line in block.splitlines()] for block in english] == [
-        [line.split() for line in block.splitlines()] for block in chinese
-    ]
-
-
-def test_both_languages_have_the_same_parts() -> None:
-    english, chinese = (re.findall(r"^(#+ |- \*\*|!\[)", page.read_text(), re.MULTILINE) for page in PAGES)
-
-    assert english == chinese
