@@ -154,6 +154,13 @@ def test_lines_that_end_elsewhere_and_other_code_ask_for_nothing() -> None:
     assert list(differences(changed, copied(changed, page, PAIR), PAIR)) == []
 
 
+def test_new_figures_of_a_benchmark_ask_for_nothing() -> None:
+    figures = "<!-- measured by make bench -->\n\n| CPU | 1.5 |\n\n<!-- end -->\n"
+    page = compared(SHOP + figures, 商店 + figures, PAIR)
+
+    assert list(stale(SHOP + figures.replace("1.5", "0.7"), page, PAIR)) == []
+
+
 def test_new_code_is_copied_and_translated_comments_of_old_code_stay() -> None:
     assert "price = 1  # 以金币计" in copied(SHOP, 商店, PAIR)
     assert "price = 2  # in gold" in copied(SHOP.replace("price = 1", "price = 2"), 商店, PAIR)
