@@ -308,6 +308,34 @@ async def test_bodies_that_are_not_finished_share_a_budget(served: Served) -> No
     assert served.http._held == 0
 
 
+class Unconnected(asyncio.Transport):
+    """A transport that says only later that it is closed, as asyncio's do."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None: ...
+
+
+async def test_bodies_that_come_in_one_turn_of_the_loop_share_the_budget_at_once() -> None:
+    async def never(request: Request) -> Response:
+        raise AssertionError("no request is whole")
+
+    server = HttpServer(
+        request_handler(never), limits=Limits(body_bytes=lambda target: 1_000_000, held_bytes=2_000_000)
+    )
+    connections = [server.protocol() for _ in range(20)]
+    for connection in connections:
+        connection.connection_made(Unconnected())
+        connection.data_received(b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n")
+        connection.data_received(b"x" * 800_000)
+        assert server._held <= 2_000_000
+
+    assert sum(connection.held for connection in connections) == server._held == 1_600_000
+
+
 async def test_responses_that_are_not_read_share_a_budget(served: Served) -> None:
     served.limit(held_bytes=20_000_000)
     served.answers["/a"] = b"x" * 8_000_000
