@@ -20,6 +20,7 @@ from kubewright.api.resource import KubeObject, definition_of
 from kubewright.client.client import Client
 from kubewright.client.watch import WatchEvent
 from kubewright.errors import Expired
+from kubewright.testing.operator_log import shown_logs
 
 __all__ = ("gone", "key_in", "until")
 
@@ -49,8 +50,10 @@ async def until(
     try:
         return await _first(client, kind, key, met, timeout)
     except TimeoutError:
-        seen = f"last seen as\n{yaml.dump(to_tree(last[0]))}" if last else "and it does not exist"
-        raise AssertionError(f"{kind.__name__} {key} is not as expected after {timeout:g} s; {seen}") from None
+        seen = f"last seen as\n{_shown(last[0])}" if last else "and it does not exist"
+        raise AssertionError(
+            f"{kind.__name__} {key} is not as expected after {timeout:g} s; {seen}{shown_logs()}"
+        ) from None
 
 
 async def gone(
@@ -62,8 +65,12 @@ async def gone(
     uid: str = "",
     timeout: float = 30.0,
 ) -> None:
-    """Return as soon as there is no such object or, with a `uid`, as soon as the object with that uid is gone."""
+    """Return as soon as there is no such object or, with a `uid`, as soon as the object with that uid is gone.
+
+    After `timeout` seconds an AssertionError shows the object as it was last seen, with its finalizers.
+    """
     key = key_in(client, kind, name, namespace)
+    present: K | None = None
     try:
         async with asyncio.timeout(timeout):
             while True:
@@ -81,8 +88,12 @@ async def gone(
                         async for event in events:
                             if event.type == "DELETED":
                                 break
+                            present = event.object
     except TimeoutError:
-        raise AssertionError(f"{kind.__name__} {key} is still there after {timeout:g} s") from None
+        seen = "and the server has not said whether" if present is None else f"last seen as\n{_shown(present)}"
+        raise AssertionError(
+            f"{kind.__name__} {key} is still there after {timeout:g} s; {seen}{shown_logs()}"
+        ) from None
 
 
 async def _first(
@@ -100,6 +111,13 @@ async def _first(
                             return event.object
             except Expired:
                 continue  # 410: the next watch begins with the objects that exist
+
+
+def _shown(obj: KubeObject) -> str:
+    """An object for people: without its managed fields, which nobody reads."""
+    tree = to_tree(obj)
+    tree["metadata"].pop("managedFields", None)
+    return yaml.dump(tree)
 
 
 def key_in(client: Client, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
