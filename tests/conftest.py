@@ -23,6 +23,7 @@ from kubewright.cluster.binaries.finder import Binaries, find_installed
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
+from kubewright.testing.time_limits import slowness
 
 # A shell without job control starts its background commands deaf to Ctrl-C, and all they start inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -170,7 +171,7 @@ def gone() -> Callable[[int], bool]:
         except ProcessLookupError:
             return True
         try:
-            readable, _, _ = select.select([descriptor], [], [], 30)
+            readable, _, _ = select.select([descriptor], [], [], 30 * slowness())
             return bool(readable)
         finally:
             os.close(descriptor)

@@ -27,6 +27,7 @@ from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.cluster.processes.probe import Probe
 from kubewright.errors import ClusterError
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -125,7 +126,7 @@ async def test_another_user_may_do_what_rbac_says(real_cluster: RealCluster, kub
 
     before = await kubectl(f"--kubeconfig={path}", "auth", "whoami", "-o", "jsonpath={.status.userInfo}")
     await kubectl("create", "clusterrolebinding", "readers", "--clusterrole=view", "--group=readers")
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while not await readers_may_list_pods(admin(real_cluster)):
             """The authorizer learns of bindings by watching, so a moment later."""
     may = await kubectl(f"--kubeconfig={path}", "auth", "can-i", "list", "pods", "-A")
@@ -272,7 +273,7 @@ def test_a_foreground_cluster_says_how_to_use_it_and_stops_on_ctrl_c(real_binari
         line = running.stdout.readline()
 
         running.send_signal(signal.SIGINT)
-        _, stderr = running.communicate(timeout=90)
+        _, stderr = running.communicate()
 
     assert line.startswith("export KUBECONFIG=")
     assert running.returncode == 0

@@ -22,7 +22,7 @@ from kubewright.errors import ConfigError, Invalid, ServerError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
 from kubewright.manager.operator import Operator, load_operator
-from kubewright.testing import VirtualClock, gone, running, until
+from kubewright.testing import VirtualClock, gone, running, time_limit, until
 from kubewright.webhooks.registration.targets import CRD
 
 
@@ -268,10 +268,10 @@ async def test_webhooks_are_asked_while_the_operator_runs_and_unless_they_are_of
 ) -> None:
     bad = ParcelSpec(address="two\nlines")
     # A server notices a moment later that there is somebody to ask, and that there is nobody any more.
-    async with running(operator, on=plane) as at_work, asyncio.timeout(30):
+    async with running(operator, on=plane) as at_work, time_limit(30):
         with pytest.raises(Invalid, match="must be one line"):
             await create_until_refused(at_work.client, Parcel.named("refused", namespace, spec=bad))
-    async with running(operator, on=plane, webhooks=False) as at_work, asyncio.timeout(30):
+    async with running(operator, on=plane, webhooks=False) as at_work, time_limit(30):
         while await at_work.client.find(Parcel, "taken", namespace=namespace) is None:
             with suppress(ServerError):
                 await at_work.client.create(Parcel.named("taken", namespace, spec=bad))
@@ -294,7 +294,7 @@ async def test_events_that_are_held_back_arrive_when_they_are_released(
 async def test_numbers_of_objects_are_shown_as_metrics_and_go_with_them(
     plane: Plane, namespace: str, operator: Operator
 ) -> None:
-    async with running(operator, on=plane, webhooks=False) as at_work, asyncio.timeout(60):
+    async with running(operator, on=plane, webhooks=False) as at_work, time_limit(60):
         shown = at_work.manager.metrics
         wanted = f'parcel_address_length{{name="book",namespace="{namespace}"}} 4.0'
         made = await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec(address="here")))

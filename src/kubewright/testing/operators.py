@@ -54,6 +54,7 @@ from kubewright.manager.options import ManagerOptions
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.operator_log import OperatorLog, shown_logs
+from kubewright.testing.time_limits import TimeLimit
 from kubewright.testing.waiting import key_in
 
 if TYPE_CHECKING:
@@ -123,8 +124,9 @@ class RunningOperator:
         changed = asyncio.Event()
         with cache.use(kind, scope=scope) as informer:
             subscription = informer.subscribe(lambda _: changed.set())
+            limit = TimeLimit(timeout)
             try:
-                async with asyncio.timeout(timeout):
+                async with limit:
                     await subscription.wait_for_sync()
                     while not predicate(informer.store.get(key)):
                         changed.clear()
@@ -133,7 +135,7 @@ class RunningOperator:
                 shown = informer.store.get(key)
                 seen = "no such object" if shown is None else f"\n{yaml.dump(to_tree(shown))}"
                 raise AssertionError(
-                    f"{kind.__name__} {key} is not as expected in the cache after {timeout:g} s; it holds {seen}"
+                    f"{kind.__name__} {key} is not as expected in the cache after {limit}; it holds {seen}"
                     f"{shown_logs()}"
                 ) from None
             finally:
@@ -147,15 +149,16 @@ class RunningOperator:
         may start the next reconcile at any time.
         """
         controllers = self.manager.controllers
+        limit = TimeLimit(timeout)
         try:
-            async with asyncio.timeout(timeout):
+            async with limit:
                 while any(len(each.queue) or each.queue.processing() for each in controllers):
                     for each in controllers:
                         await each.queue.idle()
         except TimeoutError:
             busy = [f"{each.name} {key}" for each in controllers for key in each.queue.processing()]
             raise AssertionError(
-                f"the operator is not idle after {timeout:g} s: {', '.join(busy) or 'no worker takes what is queued'}"
+                f"the operator is not idle after {limit}: {', '.join(busy) or 'no worker takes what is queued'}"
                 f"{shown_logs()}"
             ) from None
 
@@ -313,13 +316,14 @@ async def _grant(client: Client, operator: Operator) -> None:
         await client.apply(Namespace.named(namespace), force=True)
     for tree in trees:
         await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
+    limit = TimeLimit(_TIMEOUT)
     try:
-        async with asyncio.timeout(_TIMEOUT):
+        async with limit:
             for review in _reviews(trees):
                 await _until_allowed(client, review)
     except TimeoutError:
         raise ClusterError(
-            f"the roles of {operator.name} were applied, but they were not in effect within {_TIMEOUT:g} s; "
+            f"the roles of {operator.name} were applied, but they were not in effect within {limit}; "
             "see kubectl auth can-i --list"
         ) from None
 
@@ -370,12 +374,13 @@ async def _until_webhooks_in_effect(client: Client) -> None:
 
     for kind in KINDS.values():
         marker = await client.create(from_tree(kind, _marker(f"{_MANAGER}-{uuid4().hex[:10]}")))
+        limit = TimeLimit(_TIMEOUT)
         try:
-            async with asyncio.timeout(_TIMEOUT):
+            async with limit:
                 await _until_called(client, marker.metadata.name)
         except TimeoutError:
             raise ClusterError(
-                f"a {kind.kind} was registered, but it was not in effect within {_TIMEOUT:g} s; see its log"
+                f"a {kind.kind} was registered, but it was not in effect within {limit}; see its log"
             ) from None
         finally:
             await client.delete(marker)

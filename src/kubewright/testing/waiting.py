@@ -8,7 +8,6 @@ No polling and no sleeping, so a test takes exactly as long as what it waits for
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -21,6 +20,7 @@ from kubewright.client.client import Client
 from kubewright.client.watch import WatchEvent
 from kubewright.errors import Expired
 from kubewright.testing.operator_log import shown_logs
+from kubewright.testing.time_limits import TimeLimit
 
 __all__ = ("gone", "key_in", "until")
 
@@ -38,7 +38,7 @@ async def until(
 ) -> K:
     """The object, as soon as it exists and `predicate` is true of it.
 
-    After `timeout` seconds an AssertionError shows the object as it was last seen.
+    After `timeout` seconds, more on a machine that is slow or busy, an AssertionError shows the object as last seen.
     """
     last: list[K] = []
 
@@ -47,13 +47,12 @@ async def until(
         return bool(last and predicate(event.object))
 
     key = key_in(client, kind, name, namespace)
+    limit = TimeLimit(timeout)
     try:
-        return await _first(client, kind, key, met, timeout)
+        return await _first(client, kind, key, met, limit)
     except TimeoutError:
         seen = f"last seen as\n{_shown(last[0])}" if last else "and it does not exist"
-        raise AssertionError(
-            f"{kind.__name__} {key} is not as expected after {timeout:g} s; {seen}{shown_logs()}"
-        ) from None
+        raise AssertionError(f"{kind.__name__} {key} is not as expected after {limit}; {seen}{shown_logs()}") from None
 
 
 async def gone(
@@ -71,8 +70,9 @@ async def gone(
     """
     key = key_in(client, kind, name, namespace)
     present: K | None = None
+    limit = TimeLimit(timeout)
     try:
-        async with asyncio.timeout(timeout):
+        async with limit:
             while True:
                 present = await client.find(kind, key)
                 if present is None or (uid and present.metadata.uid != uid):
@@ -91,16 +91,14 @@ async def gone(
                             present = event.object
     except TimeoutError:
         seen = "and the server has not said whether" if present is None else f"last seen as\n{_shown(present)}"
-        raise AssertionError(
-            f"{kind.__name__} {key} is still there after {timeout:g} s; {seen}{shown_logs()}"
-        ) from None
+        raise AssertionError(f"{kind.__name__} {key} is still there after {limit}; {seen}{shown_logs()}") from None
 
 
 async def _first(
-    client: Client, kind: type[K], key: ObjectKey, met: Callable[[WatchEvent[K]], bool], timeout: float
+    client: Client, kind: type[K], key: ObjectKey, met: Callable[[WatchEvent[K]], bool], limit: TimeLimit
 ) -> K:
     fields = {"metadata.name": key.name}
-    async with asyncio.timeout(timeout):
+    async with limit:
         while True:
             try:
                 async with client.watch(

@@ -11,6 +11,7 @@ import pytest
 
 from kubewright._base.http.messages import Hijack, Reply, Request, Response, Sink, Stream
 from kubewright._base.http.server import HttpServer, Limits, request_handler
+from kubewright.testing import time_limit
 
 LIMIT = 1000
 
@@ -48,7 +49,7 @@ class Peer:
         await self.writer.drain()
 
     async def receive(self) -> tuple[int, bytes]:
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
             lines = (line.partition(":") for line in head.splitlines())
             length = next((int(value) for name, _, value in lines if name.lower() == "content-length"), None)
@@ -56,7 +57,7 @@ class Peer:
             return int(head.split(" ")[1]), await body
 
     async def ended(self) -> bool:
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             return await self.reader.read() == b""
 
 
@@ -173,7 +174,7 @@ async def test_what_is_no_request_ends_the_connection_with_the_words_of_go(
 ) -> None:
     await peer.send(request_)
 
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         answer = await peer.reader.read()
     assert answer.startswith(f"HTTP/1.1 {status}\r\n".encode())
     assert peer.requests == []
@@ -223,7 +224,7 @@ async def test_a_client_that_does_not_read_gets_no_more_responses(peer: Peer) ->
     peer.replies["/large"] = Response(200, b"x" * 1_000_000)
     peer.writer.write(post(b"", path="/large") * 200)
     (connection,) = peer.server.open
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while not connection._blocked:  # noqa: ASYNC110 - nobody tells when the buffers of the kernel are full
             await asyncio.sleep(0)
     answered = len(peer.requests)
@@ -262,7 +263,7 @@ async def test_a_client_of_http_1_0_gets_a_stream_until_the_end_of_the_connectio
     peer.replies["/ticks"] = Ticks()
     await peer.send(b"GET /ticks HTTP/1.0\r\n\r\n")
 
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         assert (await peer.reader.read()).endswith(b"\r\n\r\nticktock")
 
 
@@ -317,7 +318,7 @@ async def test_a_peer_that_leaves_ends_its_handler(peer: Peer) -> None:
 
     peer.writer.close()
 
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         await peer.cancelled.wait()
 
 
