@@ -6,7 +6,6 @@ needs (`eval "$(kubewright cluster up --real --detach)"`); messages for people g
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubewright.cli.confirmation import confirm, require_terminal, yes_option
+from kubewright.cli.contexts import merge_context
 from kubewright.cli.reports import print_json, with_json_output
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import port_option
@@ -145,7 +145,7 @@ def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
         click.echo(record.kubeconfig)
         return
     if merge:
-        target, context = _merge(record)
+        target, context = merge_context(Path(record.kubeconfig), cluster=record.name)
         click.echo(f"{target} has the context {context} now, and uses it.", err=True)
         return
     try:
@@ -206,22 +206,6 @@ def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
         return
     for path in paths.values():
         click.echo(path)
-
-
-def _merge(record: ClusterRecord) -> tuple[Path, str]:
-    """Add the cluster to the kubeconfig that kubectl uses, as the context `kubewright-<name>`."""
-    from kubewright._base.yaml import load
-    from kubewright.client.config.kubeconfig import merge_into
-
-    listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    target = Path(listed[0] if listed else "~/.kube/config").expanduser()
-    name = f"kubewright-{record.name}"
-    tree = load(Path(record.kubeconfig).read_text(encoding="utf-8"))
-    for entry in (*tree["clusters"], *tree["users"], *tree["contexts"]):
-        entry["name"] = name
-    tree["contexts"][0]["context"].update(cluster=name, user=name)
-    merge_into(target, {**tree, "current-context": name})
-    return target, name
 
 
 def _find(version: str | None) -> Binaries:

@@ -34,6 +34,7 @@ from kubewright.manager.flags import Flags
 
 if TYPE_CHECKING:
     from kubewright.cache.cache import Cache
+    from kubewright.cli.dev_definitions import DevDefinitions
     from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.manager.manager import Manager
@@ -49,8 +50,14 @@ _POLL_SECONDS = 0.3
 @operator_argument
 @click.option("--samples", is_flag=True, help="Apply the objects in config/samples.")
 @port_option
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the cluster's objects in this folder; without it, all are gone when the cluster stops.",
+)
+@click.option("--merge", is_flag=True, help="Add the cluster to your own kubeconfig and make it the current context.")
 @click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks.")
-def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) -> None:
+def dev(*, operator: str | None, samples: bool, port: int, data: Path | None, merge: bool, no_webhooks: bool) -> None:
     """Run the operator on an embedded cluster, and again after each change of its code.
 
     FILE is a Python file with controllers, or a package; without it the project in this folder is meant.
@@ -68,7 +75,8 @@ def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) ->
     # Text for people by default, even if the output is no terminal.
     output_format = "text" if options.log_format == "auto" else options.log_format
     configure(level=options.log_level, format=output_format, only=session.telling)
-    run_loop(session.run(samples=samples, port=port))
+    data = None if data is None else data.expanduser().absolute()
+    run_loop(session.run(samples=samples, port=port, data=data, merge=merge))
 
 
 @final
@@ -164,27 +172,33 @@ def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]
     return stamps
 
 
+def _without_conversion(crd: dict[str, Any]) -> dict[str, Any]:
+    return {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
+
+
 @final
 class _Session:
     """A cluster, and one generation of the operator after the other."""
 
     def __init__(self, code: _Code, *, webhooks: bool) -> None:
-        self.telling = ReconcileLog()
+        self.telling = ReconcileLog(code.watched)
         self._code = code
         self._webhooks = webhooks
-        self._installed: dict[str, Any] = {}
         self._cache: Cache | None = None
         self._stop = asyncio.Event()
 
-    async def run(self, *, samples: bool, port: int) -> None:
+    async def run(self, *, samples: bool, port: int, data: Path | None, merge: bool) -> None:
+        from kubewright.cli.dev_cluster import dev_cluster
+        from kubewright.cli.dev_definitions import DevDefinitions
         from kubewright.client.config.config import Config
-        from kubewright.cluster.planes.embedded import EmbeddedCluster
         from kubewright.manager.signals import stop_on_signal
 
-        async with EmbeddedCluster(port=port) as cluster:
+        async with dev_cluster(self._code.package, port=port, data=data, merge=merge) as cluster:
             config = Config.load(kubeconfig=cluster.kubeconfig)
-            click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
-            click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+            fresh = "stop this one with Ctrl-C, and start again with a fresh cluster"
+            if data is not None:
+                fresh += f" after `kubewright cluster reset --data {shlex.quote(str(data))}`"
+            self._definitions = DevDefinitions(cluster.client, fresh=fresh)
             with stop_on_signal(self._stop.set):
                 await self._generations(config, cluster.client, samples=samples)
 
@@ -210,13 +224,13 @@ class _Session:
             click.secho(f"{names} changed; starting again", fg="cyan", err=True)
             self._begun = begun
 
+    _definitions: DevDefinitions
     _begun: float | None = None
     _broken = False
     """The last start failed; what would mend it may be in a file that was not even imported."""
 
     async def _start(self, config: Config, client: Client) -> Manager | None:
         """Start the next generation; None if it failed."""
-        from kubewright.cluster.install import install_crds
         from kubewright.generate.project import operator_crds
         from kubewright.manager.operator import load_operator
 
@@ -224,15 +238,13 @@ class _Session:
             del sys.modules[name]
         try:
             operator = load_operator(self._code.operator)
-            crds = operator_crds(operator)
-            for name, crd in crds.items():
-                # LocalWebhooks points the conversion here.
-                wanted = {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
-                if self._installed.get(name) != wanted:
-                    await install_crds(client, wanted)
-                    self._installed[name] = wanted
+            # A large schema takes a while: the cluster goes on meanwhile.
+            crds = await asyncio.to_thread(operator_crds, operator)
+            # LocalWebhooks points the conversion here.
+            await self._definitions.update({name: _without_conversion(crd) for name, crd in crds.items()})
             warm = len(self._cache.informers()) if self._cache is not None else 0
             manager = self._manager(operator, config, client)
+            self.telling.attend(manager.controllers)
             await manager.__aenter__()
         except KubewrightError as error:
             click.secho(visible(str(error)), fg="red", err=True)
