@@ -188,7 +188,9 @@ async def running(
         local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
         if local is not None:
             await local.release_conversions()
-        await install_crds(client, *operator_crds(found).values())
+        # A large schema takes a while: the cluster, which may be on this loop, goes on meanwhile.
+        crds = await asyncio.to_thread(operator_crds, found)
+        await install_crds(client, *crds.values())
         await _grant(client, found)
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))

@@ -75,8 +75,8 @@ async def lines(
 ) -> list[str]:
     """What one reconcile prints."""
     called: Any = declared.reconcile(PAINT, CTX)
-    (answer,) = await asyncio.gather(called, return_exceptions=True)
-    following.ended(error=answer)
+    answers = await asyncio.gather(called, return_exceptions=True)
+    following.ended(error=answers[0])
     return capsys.readouterr().err.splitlines()
 
 
@@ -96,7 +96,8 @@ async def test_nothing_is_said_before_the_status_is_written(
     declared = failing(None)
     following.follow(declared)
 
-    await declared.reconcile(PAINT, CTX)
+    called: Any = declared.reconcile(PAINT, CTX)
+    await called
 
     assert capsys.readouterr().err == ""
     refused = Invalid("status.size: Invalid value: -1", code=422)
