@@ -256,10 +256,11 @@ def test_a_detached_cluster_is_found_used_and_stopped_by_name(
     assert again.returncode == 1
     assert again.stderr.startswith("A cluster named ci is running already")
     assert content.startswith("apiVersion: v1\nkind: Config\n")
-    assert record["name"] == "ci"
+    assert (record["name"], record["type"], record["data"]) == ("ci", "real", None)
+    assert {process["name"] for process in record["processes"]} >= {"etcd", "kube-apiserver"}
     assert listed.stdout == "namespace/default\n"
     assert stopped.returncode == 0
-    assert all(gone(pid) for pid in [record["pid"], *record["processes"].values()])
+    assert all(gone(pid) for pid in [record["pid"], *(process["pid"] for process in record["processes"])])
     assert not Path(path).exists()
 
 

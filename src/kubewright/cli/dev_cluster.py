@@ -28,7 +28,7 @@ _LONGEST = 63
 
 
 def cluster_name(package: str) -> str:
-    """The name of the cluster for an operator's package: `dev-shop-operator` for `shop_operator`."""
+    """The name of the cluster for an operator's package: dev-shop-operator for shop_operator."""
     words = re.sub("[^a-z0-9]+", "-", package.lower()).strip("-")
     return f"dev-{words}"[:_LONGEST].strip("-")
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
 
@@ -125,12 +126,13 @@ async def _run_while_healthy(cluster: Cluster, ready: Callable[[], None]) -> Non
 def _publish_record(
     options: ClusterOptions, state: StateFolder, cluster: Cluster, ready: Callable[[ClusterRecord], None]
 ) -> None:
-    record = record_of(cluster, name=options.name, data=None if options.data is None else Path(options.data))
+    data = None if options.data is None else Path(options.data)
+    record = record_of(cluster, name=options.name, data=data, real=options.real)
     state.write(record)
     ready(record)
 
 
-def record_of(cluster: Cluster, *, name: str, data: Path | None) -> ClusterRecord:
+def record_of(cluster: Cluster, *, name: str, data: Path | None, real: bool = False) -> ClusterRecord:
     """The record of a cluster that this process runs."""
     return ClusterRecord(
         name=name,
@@ -142,6 +144,8 @@ def record_of(cluster: Cluster, *, name: str, data: Path | None) -> ClusterRecor
         pid=os.getpid(),
         started=process_start(os.getpid()) or "",
         processes=_processes(cluster),
+        type="real" if real else "embedded",
+        ready_at=datetime.now(UTC).replace(microsecond=0),
     )
 
 
