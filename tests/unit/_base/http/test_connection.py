@@ -287,7 +287,7 @@ async def test_a_long_response_is_compressed_for_who_accepts_it(peer: Peer) -> N
     peer.replies["/long"] = LongResponse(parts(*[b"a" * 1000] * 9), 9000)
     await peer.send(b"GET /long HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n")
 
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         head, _, body = (await peer.reader.read()).partition(b"\r\n\r\n")
     assert b"Content-Encoding: gzip" in head
     assert gzip.decompress(body) == b"a" * 9000
@@ -317,13 +317,13 @@ async def test_a_long_response_waits_for_a_client_that_does_not_read(peer: Peer)
     await peer.send(post(b"", path="/long"))
     await peer.reader.readuntil(b"\r\n\r\n")
     (connection,) = peer.server.open
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while connection.held < 100 * size:  # noqa: ASYNC110 - a full socket tells the server alone
             await asyncio.sleep(0)
     assert made < 100  # the rest is made when there is room in the buffers of both sockets
 
     connection.abort()
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         await ended.wait()
 
 
@@ -336,7 +336,7 @@ async def test_a_long_response_that_breaks_off_breaks_the_connection(peer: Peer)
     await peer.send(post(b"", path="/long"))
 
     with suppress(ConnectionError):
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             assert b"0\r\n\r\n" not in await peer.reader.read()
 
 
