@@ -104,7 +104,7 @@ def real_binaries() -> Binaries:
 @pytest.fixture(scope="session")
 async def real_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     """A running real control plane, shared by the tests of this worker: take a namespace of your own."""
-    async with RealCluster(version=real_binaries.version) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version) as cluster:
         yield cluster
 
 
@@ -129,7 +129,7 @@ def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 async def own_cluster(real_binaries: Binaries, audit_log: Path) -> AsyncIterator[RealCluster]:
     """A control plane for the tests of one module alone: take a namespace of your own."""
-    async with RealCluster(version=real_binaries.version, audit_log=audit_log) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, audit_log=audit_log) as cluster:
         yield cluster
 
 

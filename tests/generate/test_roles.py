@@ -85,7 +85,7 @@ async def logged(
             yield cluster, log
         return
     binaries: Binaries = request.getfixturevalue("real_binaries")
-    async with RealCluster(version=binaries.version, audit_log=log) as real:
+    async with RealCluster(start_timeout=300, version=binaries.version, audit_log=log) as real:
         yield real, log
 
 

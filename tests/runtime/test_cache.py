@@ -226,7 +226,11 @@ async def test_deletion_during_a_gap_is_seen_after_it(client: Client, namespace:
 @pytest.fixture
 async def own_plane(plane: Plane) -> AsyncIterator[Plane]:
     """A control plane of the same kind for one case alone, which may restart it."""
-    another = EmbeddedCluster() if isinstance(plane, EmbeddedCluster) else RealCluster(version=plane.version)
+    another = (
+        EmbeddedCluster()
+        if isinstance(plane, EmbeddedCluster)
+        else RealCluster(start_timeout=300, version=plane.version)
+    )
     async with another:
         yield another
 

@@ -66,7 +66,7 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[EmbeddedCluster
             yield embedded
     else:
         version = request.getfixturevalue("real_binaries").version
-        async with RealCluster(version=version, nodes=1) as real:
+        async with RealCluster(start_timeout=300, version=version, nodes=1) as real:
             yield real
 
 

@@ -47,7 +47,7 @@ OURS = (
 @pytest.fixture(scope="package")
 async def bare_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OURS)])}
-    async with RealCluster(version=real_binaries.version, controller_manager_flags=flags) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, controller_manager_flags=flags) as cluster:
         yield cluster
 
 
