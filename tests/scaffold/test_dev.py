@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import signal
@@ -76,7 +77,8 @@ async def test_a_single_file_needs_no_project(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text(ONE_FILE)
     (tmp_path / "beside.py").write_text("word = 'first'\n")
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kubewright.cli", "dev", str(tmp_path / "alone.py"), cwd=tmp_path.parent,
+        sys.executable, "-m", "kubewright.cli", "dev", str(tmp_path / "alone.py"), "--merge",
+        "--data", str(tmp_path / "data"), cwd=tmp_path.parent, env={**os.environ, "KUBECONFIG": str(tmp_path / "mine")},
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert child.stderr is not None
@@ -97,3 +99,5 @@ async def test_a_single_file_needs_no_project(tmp_path: Path) -> None:
         await child.communicate()
 
     assert child.returncode == 0
+    assert (tmp_path / "data/store").exists()
+    assert "kubewright-dev-alone" in (tmp_path / "mine").read_text()

@@ -8,6 +8,7 @@ told, with how to begin with a fresh cluster.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, final
 
 import click
@@ -15,7 +16,7 @@ import click
 from kubewright.cli.reports import count_noun
 from kubewright.cli.terminals import visible
 from kubewright.client.client import Client
-from kubewright.errors import ConfigError, Invalid
+from kubewright.errors import ApiError, ConfigError, Invalid
 
 __all__ = ("DevDefinitions",)
 
@@ -40,14 +41,16 @@ class DevDefinitions:
         for name, crd in crds.items():
             if self._installed.get(name) == crd:
                 continue
-            found = await check_stored_objects(self._client, crd)
+            invalid: tuple[object, ...] = ()
+            with suppress(ApiError):  # objects that cannot be listed, as their converter is gone, are not judged
+                invalid = (await check_stored_objects(self._client, crd)).invalid
             try:
                 await install_crds(self._client, crd)
             except Invalid as error:
                 raise ConfigError(f"the cluster cannot follow the change of {name}: {error}; {self._fresh}") from error
             self._installed[name] = crd
-            if found.invalid:
-                self._tell_invalid([str(one) for one in found.invalid])
+            if invalid:
+                self._tell_invalid([str(one) for one in invalid])
         for name in self._installed.keys() - crds.keys():
             del self._installed[name]
             self._tell(

@@ -4,7 +4,7 @@ code.
 The cluster and its objects stay; the operator's modules are imported again, changed CRDs are applied, and its
 controllers reconcile every object again. Watches of built-in kinds stay open; those of the operator's own kinds start
 again with their new classes. Code that cannot be imported is reported, and the next change is tried. Each reconcile is
-one line: which object, why, how long, and the result.
+one line: which object, why, how long, and the result. `dev_cluster` runs the cluster, `dev_definitions` applies CRDs.
 
 The code is the project in this folder, or a package, or a single file with whatever it imports from its folder.
 """
