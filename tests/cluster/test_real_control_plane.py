@@ -28,6 +28,7 @@ from kubewright.cluster.planes.real import RealCluster
 from kubewright.cluster.processes.probe import Probe
 from kubewright.errors import ClusterError
 from kubewright.testing import time_limit
+from kubewright.testing.time_limits import slowness
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -152,7 +153,7 @@ async def test_it_starts_in_seconds_and_two_run_side_by_side(real_binaries: Bina
         assert f"{CONFIG_MAPS}/only-in-one" in (tmp_path / "audit.log").read_text()
         assert not two.folder.exists()
     # About 3 s on an idle machine; the bound only catches a start that waits for a time-out somewhere.
-    assert took < 20 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert took < 20 * slowness()
 
 
 async def test_an_api_server_that_crashes_is_a_cluster_error_with_its_last_log_lines(real_binaries: Binaries) -> None:
