@@ -25,6 +25,7 @@ from kubewright._base.http.connection import Connection
 from kubewright._base.http.heads import BadRequest, RequestHead
 from kubewright._base.http.messages import Request, Response
 from kubewright._base.http.server import HttpServer, Limits, request_handler
+from kubewright.testing import time_limit
 
 CHUNKED = b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -59,18 +60,18 @@ class Served:
 
     async def ask(self, data: bytes) -> bytes:
         """Everything the server says to this, until it ends the connection."""
-        async with self.client() as (reader, writer), asyncio.timeout(60):
+        async with self.client() as (reader, writer), time_limit(60):
             writer.write(data)
             return await reader.read()
 
     async def until_open(self, count: int) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while len(self.http.open) != count:  # noqa: ASYNC110 - nobody tells when a socket is accepted
                 await asyncio.sleep(0)
 
     async def until_waiting(self) -> None:
         """Until every connection waits for its client within a request."""
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while any(not one._head and not one._buffer for one in self.http.open):  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
@@ -372,7 +373,7 @@ async def test_handshakes_that_never_end_shut_nobody_out(served: Served, tls: ss
     async with AsyncExitStack() as stack:
         for _ in range(30):
             await stack.enter_async_context(served.client())
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=trusting)
             writer.write(LAST)
             assert b" 200 " in await reader.read()
@@ -389,7 +390,7 @@ async def test_a_response_that_is_not_read_counts_behind_tls_too(served: Served,
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     _, writer = await asyncio.open_connection("127.0.0.1", sock.getsockname()[1], ssl=trusting)
     writer.write(GET)
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while not served.http._held:  # noqa: ASYNC110 - nobody tells when the buffers of the kernel are full
             await asyncio.sleep(0)
     (connection,) = served.http.open

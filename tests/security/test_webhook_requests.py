@@ -5,7 +5,6 @@ Covers: kubewright.webhooks.serving, kubewright.webhooks.conversion
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -15,6 +14,7 @@ from tests.unit.webhooks.serving.test_server import StaticSource, calling, check
 from kubewright._base.http.messages import Request
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing import time_limit
 from kubewright.webhooks import validate
 from kubewright.webhooks.conversion.handler import ConversionHandler
 from kubewright.webhooks.serving.router import WebhookRouter
@@ -36,7 +36,7 @@ async def test_a_body_that_no_webhook_takes_is_not_read(line: str, content_type:
     head = f"{line} HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {6 * MEBIBYTE}\r\n\r\n"
     async with running(StaticSource(pair("first"))) as server:
         await server.wait_ready()
-        async with calling(server) as caller, asyncio.timeout(60):
+        async with calling(server) as caller, time_limit(60):
             caller.writer.write(head.encode())
             answer = await caller.reader.read()
 

@@ -1,6 +1,5 @@
 """Home: the namespace of one test, with the few things that all tests do in it."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, final
 from uuid import uuid4
@@ -11,7 +10,7 @@ from kubewright.client import HttpRequest
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event
-from kubewright.testing import RunningOperator, gone, until
+from kubewright.testing import RunningOperator, gone, time_limit, until
 
 from application.api.v1beta1.application import Application, ApplicationSpec, Container
 from application.names import INSTANCE
@@ -67,7 +66,7 @@ class Home:
         """As `until`, for many at once."""
         waiting = set(names)
         async with (
-            asyncio.timeout(90),
+            time_limit(90),
             self.client.watch(Application, namespace=self.namespace, initial_events=True) as events,
         ):
             async for event in events:
@@ -97,7 +96,7 @@ class Home:
     async def event(self, reason: str, note: str = "") -> Event:
         """The first event on an Application for that reason, and with these words in it."""
         async with (
-            asyncio.timeout(60),
+            time_limit(60),
             self.client.watch(Event, namespace=self.namespace, initial_events=True) as events,
         ):
             async for event in events:

@@ -9,7 +9,7 @@ from kubewright import Cluster, Context, ObjectKey, Result, Scope
 from kubewright.api import KubeObject
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service
-from kubewright.testing import running
+from kubewright.testing import running, time_limit
 
 from application.api.v1beta1.application import Application, ConfigReference
 from application.config import hash_of
@@ -34,7 +34,7 @@ class Journal:
         monkeypatch.setattr(ApplicationController, "reconcile", noting)
 
     async def reach(self, key: ObjectKey, cause: str, times: int) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while self.causes[key, cause] < times:
                 self._more.clear()
                 await self._more.wait()

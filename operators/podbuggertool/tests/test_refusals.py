@@ -1,6 +1,5 @@
 """What is done where the API says no."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +7,7 @@ from kubewright.client import HttpRequest, HttpResponse
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import Container, Namespace, Pod, PodSpec
 from kubewright.k8s.events.v1 import Event
-from kubewright.testing import gone, status
+from kubewright.testing import gone, status, time_limit
 
 from tests.home import Home, condition
 
@@ -135,7 +134,7 @@ async def test_pod_security_forbids_it(home: Home) -> None:
 async def until_restricted(home: Home) -> None:
     """The server hears of a label of a namespace by a watch of its own, so ask until it has."""
     given = Pod.named("probe", home.namespace, spec=PodSpec(containers=[Container(name="main", image="busybox")]))
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 await home.client.create(given, dry_run=True)
