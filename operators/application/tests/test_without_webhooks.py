@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from kubewright import Cluster, Dynamic
-from kubewright.errors import Invalid
+from kubewright.errors import Invalid, NotFound
 from kubewright.k8s.core.v1 import Service
 from kubewright.testing import RunningOperator, running
 
@@ -36,6 +36,16 @@ async def test_the_sample_of_the_stored_version_works_as_it_is(home: Home) -> No
     await home.until(is_ready, name="corner")
 
     assert (await home.client.get(Service, home.key("corner"))).spec.ports
+
+
+async def test_the_version_that_would_have_to_be_converted_is_not_served(home: Home) -> None:
+    """Else it would be stored without its image, which has another place there."""
+    nested = Dynamic("apps.example.io/v1beta1", "Application")
+
+    with pytest.raises(NotFound, match="v1beta1"):
+        await home.client.create(
+            nested.named("web", home.namespace, content={"spec": {"container": {"image": "nginx"}}})
+        )
 
 
 async def test_a_spec_that_nobody_refused_is_told_fault_by_fault_and_nothing_is_made(home: Home) -> None:

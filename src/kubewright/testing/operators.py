@@ -167,7 +167,7 @@ async def running(
         local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
         if local is not None:
             await local.release_conversions()
-        await install_crds(client, *operator_crds(found).values())
+        await install_crds(client, *operator_crds(found, webhooks=webhooks).values())
         await _grant(client, found)
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))

@@ -24,7 +24,7 @@ import click
 import msgspec
 
 from kubewright._base.extras import optional
-from kubewright.cli.commands.run import assemble_manager, local_options
+from kubewright.cli.commands.run import assemble_manager, local_options, without_conversion
 from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kubewright.client.config.config import Config
     from kubewright.manager.manager import Manager
     from kubewright.manager.operator import Operator
+    from kubewright.manager.options import ManagerOptions
 
 __all__ = ("dev",)
 
@@ -224,15 +225,15 @@ class _Session:
             del sys.modules[name]
         try:
             operator = load_operator(self._code.operator)
-            crds = operator_crds(operator)
+            options = self._options(operator)
+            crds = operator_crds(operator, webhooks=options.webhooks)
             for name, crd in crds.items():
-                # LocalWebhooks points the conversion here.
-                wanted = {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
+                wanted = without_conversion(crd)
                 if self._installed.get(name) != wanted:
                     await install_crds(client, wanted)
                     self._installed[name] = wanted
             warm = len(self._cache.informers()) if self._cache is not None else 0
-            manager = self._manager(operator, config, client)
+            manager = self._manager(operator, options, config, client)
             await manager.__aenter__()
         except KubewrightError as error:
             click.secho(visible(str(error)), fg="red", err=True)
@@ -247,16 +248,18 @@ class _Session:
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
-    def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
+    def _options(self, operator: Operator) -> ManagerOptions:
         from msgspec.structs import replace
 
+        flags = Flags(options={} if self._webhooks else {"webhooks": False})
+        # Any port: the last generation of the operator may still hold its own.
+        return replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
+
+    def _manager(self, operator: Operator, options: ManagerOptions, config: Config, client: Client) -> Manager:
         from kubewright.cache.cache import Cache
         from kubewright.cache.scope import Scope
 
         self.telling.follow(operator.controllers)
-        flags = Flags(options={} if self._webhooks else {"webhooks": False})
-        # Any port: the last generation of the operator may still hold its own.
-        options = replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
         if self._cache is None:
             self._cache = Cache(client, default_scope=Scope(namespaces=operator.watched_namespaces(options.namespace)))
         kept = self._cache
