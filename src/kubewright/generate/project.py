@@ -37,14 +37,14 @@ _ANNOTATIONS_LIMIT: Final = 262_144
 def operator_crds(operator: Operator, *, webhooks: bool = True) -> dict[str, dict[str, Any]]:
     """The CRDs of an operator's kinds, by name.
 
-    With `webhooks=False` nobody converts: the server would only change the apiVersion of an object and drop what the
-    other version names otherwise. So a kind with a conversion is served in its stored version alone.
+    With `webhooks=False` nobody converts: so a kind with a conversion is served in its stored version alone, which needs
+    none. The others would be refused, or, without the conversion, stored without what they name otherwise.
     """
     conversions = conversion_of(operator) if operator.webhooks else {}
     crds = {}
     for name, classes in operator.by_crd.items():
         conversion = conversions.get(name) if len(classes) > 1 else None
-        crd = crd_for(*classes, conversion=conversion if webhooks else None, max_description=operator.max_description)
+        crd = crd_for(*classes, conversion=conversion, max_description=operator.max_description)
         if conversion is not None and not webhooks:
             for version in crd["spec"]["versions"]:
                 version["served"] = version["storage"]

@@ -65,7 +65,6 @@ def test_without_webhooks_a_kind_that_has_to_be_converted_is_served_in_its_store
 
     assert with_them["conversion"]["strategy"] == "Webhook"
     assert {version["name"] for version in with_them["versions"] if version["served"]} == {"v1", "v1alpha1"}
-    assert "conversion" not in without
     assert [version["name"] for version in without["versions"] if version["served"]] == ["v1"]
     assert len(without["versions"]) == 2
 
