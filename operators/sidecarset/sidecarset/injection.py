@@ -7,7 +7,7 @@ by the variable `IS_INJECTED`: the set is merged into it where it stands, and wh
 touched; if it has the name of a sidecar, the pod is refused. Pure; `webhooks.v1.pod` calls it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubewright import FieldErrors
 from kubewright.api import copy_of, from_tree, to_tree
@@ -33,6 +33,8 @@ def inject(pod: Pod, sets: Sequence[SidecarSet], errors: FieldErrors) -> None:
         return
     earlier = _records(pod)
     injection = _Injection(pod, earlier, errors)
+    for sidecarset in chosen:
+        injection.take_out(sidecarset)
     for sidecarset in chosen:
         injection.add(sidecarset)
     injection.place()
@@ -73,6 +75,18 @@ class _Injection:
         self._after: list[Container] = []
         self._init: list[Container] = []
         self._brought_by: dict[str, str] = {}
+        self._unused: set[str] = set()
+        """Volumes that are not wanted any more, unless somebody else mounts them."""
+
+    def take_out(self, sidecarset: SidecarSet) -> None:
+        """What the set brought to a pod of which this is a copy, and brings no more, or somewhere else."""
+        record, spec, pod = self._earlier.get(sidecarset.metadata.name), sidecarset.spec, self._pod.spec
+        if record is None:
+            return
+        pod.containers = _without(pod.containers, record, spec.containers)
+        if pod.init_containers:
+            pod.init_containers = _without(pod.init_containers, record, spec.init_containers)
+        self._unused |= set(record.fields.get("volumes", {})) - {volume.name for volume in spec.volumes}
 
     def add(self, sidecarset: SidecarSet) -> None:
         """Everything that one set brings."""
@@ -97,6 +111,8 @@ class _Injection:
         if self._init:
             self._init.sort(key=lambda container: container.name)
             spec.init_containers = [*(spec.init_containers or ()), *self._init]
+        mounted = {name for item in (*spec.containers, *(spec.init_containers or ())) for name in _volumes_of(item)}
+        spec.volumes = [item for item in spec.volumes or () if item.name in mounted or item.name not in self._unused]
 
     def _bring(self, owner: str, sidecar: Container, field: str, place: list[Container]) -> None:
         name = sidecar.name
@@ -159,6 +175,12 @@ def _marked(sidecar: Container) -> Container:
     container = from_tree(Container, tree)
     container.env = [*(variable for variable in container.env or () if variable.name != MARKER.name), MARKER]
     return container
+
+
+def _without(containers: Iterable[Container], record: Record, brought: Iterable[Container]) -> list[Container]:
+    """Without those that were injected and are not brought any more."""
+    former = set(record.containers) - {item.name for item in brought}
+    return [item for item in containers if item.name not in former or not _is_marked(item)]
 
 
 def _is_marked(container: Container) -> bool:

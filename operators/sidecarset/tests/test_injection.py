@@ -67,7 +67,7 @@ def test_a_container_of_the_pods_own_is_never_replaced() -> None:
 
 
 def test_a_name_that_the_other_list_has_is_refused_too() -> None:
-    pod = injected(a_pod(), a_set(containers=[], initContainers=[LOG]))
+    pod = a_pod(spec={"initContainers": [{"name": "log", "image": "mine"}]})
 
     assert list(refused(pod, a_set())) == ["spec.initContainers[0].name"]
 
@@ -129,6 +129,33 @@ def test_what_the_set_says_no_more_is_taken_from_a_copy_of_an_injected_pod() -> 
 
     assert [item.name for item in log.env or ()] == ["IS_INJECTED"]
     assert (log.volume_mounts, log.working_dir) == (None, "/theirs")
+
+
+def test_a_container_that_was_renamed_or_moved_is_not_left_behind_in_a_copy() -> None:
+    init = {**LOG, "name": "prepare"}
+    old = injected(a_pod(), a_set(containers=[MOUNTED, AFTER], initContainers=[init], volumes=[DATA]))
+
+    copy = injected(old, a_set(containers=[{**LOG, "name": "logger"}, {**LOG, "name": "prepare"}]))
+
+    assert names(copy) == (["logger", "prepare", "main"], [])
+    assert not copy.spec.volumes
+    assert records_of(copy)["logs"].containers == ("logger", "prepare")
+
+
+def test_a_name_that_goes_from_one_set_to_another_is_in_a_copy_once() -> None:
+    both = [{**LOG, "name": "a"}, LOG]
+    old = injected(a_pod(), a_set("b", containers=both))
+
+    copy = injected(old, a_set("a", containers=[LOG]), a_set("b", containers=both[:1]))
+
+    assert names(copy)[0] == ["log", "a", "main"]
+
+
+def test_a_volume_that_others_mount_stays_in_a_copy() -> None:
+    old = injected(a_pod(), a_set(containers=[MOUNTED], volumes=[DATA]))
+    old.spec.containers[1].volume_mounts = [VolumeMount(name="data", mount_path="/shared")]
+
+    assert [volume.name for volume in injected(old, a_set()).spec.volumes or ()] == ["data"]
 
 
 def test_without_a_record_a_marked_container_is_replaced() -> None:
