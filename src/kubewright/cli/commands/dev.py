@@ -242,7 +242,7 @@ class _Session:
         self._broken = False
         kept = f", watches kept open: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
-        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
+        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks) if options.webhooks else 0}
         words = ", ".join(count_noun(count, noun) for noun, count in counts.items() if count)
         words = words or "no controller and no webhook yet; write one below @controller"
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
