@@ -162,3 +162,18 @@ async def test_what_is_drained_is_scaled_once_however_often_it_is_looked_at(home
     made, emptied = home.writes(path="/deployments/web")
     assert b'"replicas":1' in (made.body or b"")
     assert b'"replicas":0' in (emptied.body or b"")
+
+
+async def test_what_is_deleted_while_it_is_created_is_no_error_and_leaves_nothing(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"web-{number}" for number in range(10)]
+    for name in names:
+        await home.make(name=name, port=8080)
+        await home.delete(name=name)
+
+    for name in names:
+        await home.gone(name=name)
+        await home.gone(Deployment, name=name)
+        await home.gone(Service, name=name)
+    assert [record.message for record in caplog.records if "not found" in record.message] == []
