@@ -42,7 +42,9 @@ def _check_image(image: str, errors: FieldErrors) -> None:
         errors.required(path, "name the image to run")
     elif any(character.isspace() for character in image):
         errors.add(path, "must not contain white space")
-    elif (repository := repository_of(image)) != repository.lower():
+    elif not all((repository := repository_of(image)).split("/")):
+        errors.add(path, "must name a repository, as in registry.example/team/shop:1")
+    elif repository != repository.lower():
         errors.add(path, f"the repository {repository} must be lower case")
 
 
