@@ -37,8 +37,8 @@ _ANNOTATIONS_LIMIT: Final = 262_144
 def operator_crds(operator: Operator, *, webhooks: bool = True) -> dict[str, dict[str, Any]]:
     """The CRDs of an operator's kinds, by name.
 
-    With `webhooks=False` nobody converts: so a kind with a conversion is served in its stored version alone, which needs
-    none. The others would be refused, or, without the conversion, stored without what they name otherwise.
+    With `webhooks=False` nobody converts: so a kind with a conversion is served in its stored version alone, which
+    needs none. The others would be refused, or, without the conversion, stored without what they name otherwise.
     """
     conversions = conversion_of(operator) if operator.webhooks else {}
     crds = {}

@@ -58,7 +58,7 @@ def test_every_file_is_listed_by_its_kustomization(config: Path) -> None:
 
 
 def test_without_webhooks_a_kind_that_has_to_be_converted_is_served_in_its_stored_version_alone() -> None:
-    operator = load_operator(OPERATOR)
+    operator = load_operator(str(OPERATOR))
     name = "caches.cache.example.io"
 
     with_them, without = operator_crds(operator)[name]["spec"], operator_crds(operator, webhooks=False)[name]["spec"]
