@@ -87,7 +87,7 @@ def _states(pod: Pod) -> dict[str, ImageIds]:
     try:
         trees = json.loads(pod.metadata.annotations.get(STATE, "{}"))
         return {name: {item: str(image_id) for item, image_id in tree.items()} for name, tree in trees.items()}
-    except (AttributeError, ValueError):
+    except (AttributeError, RecursionError, ValueError):
         return {}
 
 

@@ -36,6 +36,7 @@ GROUP = "apps.unisound.io/"
 HASH = f"{GROUP}sidecarset-hash"
 INJECTED_LIST = f"{GROUP}sidecarset-injected-list"
 INJECT = f"{GROUP}inject"
+_DEEPEST = 8
 
 
 class BrokenRecordError(ValueError):
@@ -60,7 +61,7 @@ def records_of(pod: Pod) -> dict[str, Record]:
         return {}
     try:
         return {str(name): _read(tree) for name, tree in json.loads(text).items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise BrokenRecordError(
             f"the annotation {HASH} is not what was written at injection; delete the pod to have it made anew"
         ) from error
@@ -84,8 +85,10 @@ def _read(tree: Any) -> Record:
     return Record(revision, containers, int(tree["generation"]), _fields(tree.get("fields", {})))
 
 
-def _fields(tree: Any) -> Fields:
-    return {str(name): _fields(inside) for name, inside in tree.items()}
+def _fields(tree: Any, depth: int = 0) -> Fields:
+    if depth > _DEEPEST:
+        raise ValueError("names of fields are nested deeper than a container is")
+    return {str(name): _fields(inside, depth + 1) for name, inside in tree.items()}
 
 
 def _tree(record: Record) -> dict[str, Any]:

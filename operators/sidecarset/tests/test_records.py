@@ -50,6 +50,17 @@ def test_the_annotation_has_the_documented_form() -> None:
 FIELDS_BROKEN = '{"a": {"hash": "x", "hashWithoutImage": "y", "containers": [], "generation": 1, "fields": {"a": 1}}}'
 
 
+FIELDS_NESTED = FIELDS_BROKEN.replace('"fields": {"a": 1}', '"fields": ' + '{"a":' * 50 + "{}" + "}" * 50)
+GENERATION_INFINITE = FIELDS_BROKEN.replace('"generation": 1', '"generation": 1e999')
+FIELDS_DEEP = FIELDS_BROKEN.replace('"fields": {"a": 1}', '"fields": ' + '{"a":' * 20_000 + "{}" + "}" * 20_000)
+
+
+@pytest.mark.parametrize("text", [GENERATION_INFINITE, FIELDS_DEEP, FIELDS_NESTED], ids=["infinite", "deep", "nested"])
+def test_what_was_written_to_do_harm_is_told_too(text: str) -> None:
+    with pytest.raises(BrokenRecordError, match="sidecarset-hash"):
+        records_of(a_pod(metadata={"annotations": {HASH: text}}))
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"a": 1}', '{"a": {"hash": "x"}}', '{"a": {}}', FIELDS_BROKEN]
 )
