@@ -12,7 +12,7 @@ from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event
 from kubewright.testing import RunningOperator, gone, time_limit, until
 
-from application.api.v1beta1.application import Application, ApplicationSpec, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec
 from application.names import INSTANCE
 
 K = TypeVar("K", bound=KubeObject)
@@ -39,17 +39,17 @@ class Home:
     def key(self, name: str = "web") -> ObjectKey:
         return ObjectKey(self.namespace, name)
 
-    def draft(self, *, name: str = "web", container: dict[str, Any] | None = None, **spec: Any) -> Application:
+    def draft(self, *, name: str = "web", **spec: Any) -> Application:
         """An Application that is not sent yet."""
-        wanted = ApplicationSpec(container=Container(**{"image": "nginx:1.29", **(container or {})}), **spec)
+        wanted = ApplicationSpec(**{"image": "nginx:1.29", **spec})
         return Application.named(name, self.namespace, spec=wanted)
 
-    async def make(self, *, name: str = "web", container: dict[str, Any] | None = None, **spec: Any) -> Application:
-        return await self.client.create(self.draft(name=name, container=container, **spec))
+    async def make(self, *, name: str = "web", **spec: Any) -> Application:
+        return await self.client.create(self.draft(name=name, **spec))
 
-    async def ready(self, *, name: str = "web", container: dict[str, Any] | None = None, **spec: Any) -> Application:
+    async def ready(self, *, name: str = "web", **spec: Any) -> Application:
         """A new Application, as soon as all its pods are ready."""
-        await self.make(name=name, container=container, **spec)
+        await self.make(name=name, **spec)
         return await self.until(is_ready, name=name)
 
     async def edit(self, patch: dict[str, Any], *, name: str = "web") -> Application:

@@ -11,7 +11,7 @@ from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service
 from kubewright.testing import running, time_limit
 
-from application.api.v1beta1.application import Application, ConfigReference
+from application.api.v1alpha1.application import Application, ConfigReference
 from application.config import hash_of
 from application.controllers.application import ApplicationController
 from tests.home import Home
@@ -49,7 +49,7 @@ async def test_ten_resyncs_with_nothing_changed_write_nothing(
     async with running("application", on=cluster, scopes=often) as operator:
         home = await Home.made(operator)
         await home.config(GREETING="hello")
-        await home.ready(container={"port": 8080}, config_ref=ConfigReference(name="settings"))
+        await home.ready(port=8080, config_ref=ConfigReference(name="settings"))
         for child in ("Deployment", "Service"):  # events are written when there is nothing else to do
             await home.event("Created", f"{child} web")
         seen = journal.causes[home.key(), "Application resync"]

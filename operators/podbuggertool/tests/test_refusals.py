@@ -46,6 +46,32 @@ async def test_a_name_that_an_ordinary_container_has_is_a_failure(home: Home) ->
     assert condition(seen, "Ready").status == "False"
 
 
+async def test_a_container_of_the_chosen_name_with_another_image_is_a_failure_and_left_alone(home: Home) -> None:
+    await home.running_pod()
+    await home.tool("first", container_name="mine")
+    await home.counted("first", matched=1, installed=1, running=1)
+    answers = refusing(home, lambda _: None)
+
+    await home.tool("second", container_name="mine", image="other:1", max_pods=1)
+
+    seen = await home.counted("second", matched=1, installed=0, running=0)
+    assert [(one.pod, one.reason) for one in seen.status.failures] == [("web", "NameTaken")]
+    assert (condition(seen, "Degraded").reason, condition(seen, "Ready").status) == ("NameTaken", "False")
+    assert answers.asked == 0
+    assert (await home.counted("first", matched=1, installed=1)).status.failures == []
+
+
+async def test_a_tool_with_the_same_name_and_image_shares_the_container(home: Home) -> None:
+    await home.running_pod()
+    await home.tool("first", container_name="mine")
+    await home.counted("first", matched=1, installed=1)
+
+    await home.tool("second", container_name="mine")
+
+    await home.counted("second", matched=1, installed=1, running=1)
+    assert await home.containers() == ["mine"]
+
+
 async def test_a_pod_that_was_refused_is_asked_for_again_only_when_the_tool_changes(home: Home) -> None:
     await home.running_pod()
     answers = refusing(home, lambda number: status(422, reason="Invalid", message="no") if number == 1 else None)

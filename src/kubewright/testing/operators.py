@@ -190,7 +190,7 @@ async def running(
         if local is not None:
             await local.release_conversions()
         # A large schema takes a while: the cluster, which may be on this loop, goes on meanwhile.
-        crds = await asyncio.to_thread(operator_crds, found)
+        crds = await asyncio.to_thread(operator_crds, found, webhooks=webhooks)
         await install_crds(client, *crds.values())
         await _grant(client, found)
         if not admin:

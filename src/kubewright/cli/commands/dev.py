@@ -18,13 +18,13 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import click
 import msgspec
 
 from kubewright._base.extras import optional
-from kubewright.cli.commands.run import assemble_manager, local_options
+from kubewright.cli.commands.run import assemble_manager, local_options, without_conversion
 from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
@@ -177,10 +177,6 @@ def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]
     return stamps
 
 
-def _without_conversion(crd: dict[str, Any]) -> dict[str, Any]:
-    return {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
-
-
 @final
 class _Session:
     """A cluster, and one generation of the operator after the other."""
@@ -245,11 +241,12 @@ class _Session:
             del sys.modules[name]
         try:
             operator = load_operator(self._code.operator)
+            options = self._options(operator)
             # A large schema takes a while: the cluster goes on meanwhile.
-            crds = await asyncio.to_thread(operator_crds, operator)
+            crds = await asyncio.to_thread(operator_crds, operator, webhooks=options.webhooks)
             # LocalWebhooks points the conversion here.
-            await self._definitions.update({name: _without_conversion(crd) for name, crd in crds.items()})
-            manager = self._manager(operator, config, client)
+            await self._definitions.update({name: without_conversion(crd) for name, crd in crds.items()})
+            manager = self._manager(operator, options, config, client)
             self.telling.attend(manager.controllers)
             warm = len(self._cache.informers()) if self._cache is not None else 0
             await manager.__aenter__()
@@ -260,22 +257,24 @@ class _Session:
         self._broken = False
         kept = f", watches kept open: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
-        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
+        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks) if options.webhooks else 0}
         words = ", ".join(count_noun(count, noun) for noun, count in counts.items() if count)
         words = words or "no controller and no webhook yet; write one below @controller"
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
-    def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
+    def _options(self, operator: Operator) -> ManagerOptions:
         from msgspec.structs import replace
 
+        flags = Flags(options={} if self._webhooks else {"webhooks": False})
+        # Any port: the last generation of the operator may still hold its own.
+        return replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
+
+    def _manager(self, operator: Operator, options: ManagerOptions, config: Config, client: Client) -> Manager:
         from kubewright.cache.cache import Cache
         from kubewright.cache.scope import Scope
 
         self.telling.follow(operator.controllers)
-        flags = Flags(options={} if self._webhooks else {"webhooks": False})
-        # Any port: the last generation of the operator may still hold its own.
-        options = replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
         _configure_logs(options, self.telling)
         namespaces = operator.watched_namespaces(options.namespace)
         # What changes in the scope of a kind changes which objects are to be forgotten: all are read again.
