@@ -148,7 +148,7 @@ def test_a_changed_english_page_asks_for_a_look_at_the_section(before: str, afte
 
 def test_lines_that_end_elsewhere_and_other_code_ask_for_nothing() -> None:
     page = compared(SHOP, copied(SHOP, 商店.replace("以金币计", "in gold"), PAIR), PAIR)
-    changed = SHOP.replace("It has `Shop`, see", "It has `Shop`,\nsee").replace("price = 1", "price = 100")
+    changed = SHOP.replace("It has `Shop`, see", "It has `Shop`,\nsee").replace("price = 1  # in", "price = 9  # of")
 
     assert list(stale(changed, page, PAIR)) == []
     assert list(differences(changed, copied(changed, page, PAIR), PAIR)) == []
@@ -164,6 +164,22 @@ def test_new_figures_of_a_benchmark_ask_for_nothing() -> None:
 def test_new_code_is_copied_and_translated_comments_of_old_code_stay() -> None:
     assert "price = 1  # 以金币计" in copied(SHOP, 商店, PAIR)
     assert "price = 2  # in gold" in copied(SHOP.replace("price = 1", "price = 2"), 商店, PAIR)
+
+
+def test_a_new_section_is_the_one_that_is_named() -> None:
+    page = compared(SHOP, 商店, PAIR)
+
+    (problem,) = stale(SHOP.replace("## What it", "## When\n\nAlways.\n\n## What it"), page, PAIR)
+
+    assert "the section 'When' has changed" in problem
+
+
+def test_a_section_that_is_gone_is_noticed() -> None:
+    page = compared(SHOP, 商店, PAIR)
+
+    (problem,) = stale(SHOP.partition("## What it")[0], page, PAIR)
+
+    assert "docs/shop.md: sections are gone or moved" in problem
 
 
 def test_a_page_that_nobody_compared_is_noticed() -> None:

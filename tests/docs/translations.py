@@ -147,7 +147,7 @@ def differences(english: str, chinese: str, pair: Pair) -> Iterator[str]:
         where = f"{names}, section {one.title!r}"
         if len(one.blocks) != len(other.blocks):
             yield f"{where}: {len(one.blocks)} blocks of code in English, {len(other.blocks)} in Chinese"
-        elif [bare(block) for block in one.blocks] != [bare(block) for block in other.blocks]:
+        elif list(_blocks(one, other)) != list(other.blocks):
             yield f"{where}: the code differs; `make translations` copies it"
         if one.level > 1 and pair.chinese.is_relative_to(_CHINESE) and other.anchor != one.slug:
             yield f"{where}: the heading has no {{#{one.slug}}}; `make translations` adds it"
@@ -166,20 +166,21 @@ def differences(english: str, chinese: str, pair: Pair) -> Iterator[str]:
 
 def stale(english: str, chinese: str, pair: Pair) -> Iterator[str]:
     """Each section of the English page that has changed since the Chinese one was last compared with it."""
-    ours = sections_of(english)
     then = _recorded(chinese)
     now = _fingerprints(english, chinese)
     do = (
         f"Look at `git log -p {_name(pair.english)}`, translate into {_name(pair.chinese)} what has changed, and then "
         f"`make translations SEEN={_name(pair.chinese)}`."
     )
-    if then is None or len(then) != len(now):
+    if then is None:
         yield f"{_name(pair.chinese)} has no record of the sections of {_name(pair.english)}. {do}"
         return
-    for section, before, after in zip(ours, then, now, strict=True):
-        if before != after:
-            where = f"the section {section.title!r}" if section.title else "the beginning"
-            yield f"{_name(pair.english)}: {where} has changed since {_name(pair.chinese)} was made from it. {do}"
+    changed = [section for section, own in zip(sections_of(english), now, strict=True) if own not in then]
+    for section in changed:
+        where = f"the section {section.title!r}" if section.title else "the beginning"
+        yield f"{_name(pair.english)}: {where} has changed since {_name(pair.chinese)} was made from it. {do}"
+    if not changed and then != now:
+        yield f"{_name(pair.english)}: sections are gone or moved since {_name(pair.chinese)} was made from it. {do}"
 
 
 def copied(english: str, chinese: str, pair: Pair) -> str:
@@ -194,12 +195,8 @@ def copied(english: str, chinese: str, pair: Pair) -> str:
         if other.level:
             in_site = other.level > 1 and pair.chinese.is_relative_to(_CHINESE)
             parts.append(f"{'#' * other.level} {other.title}{f' {{#{one.slug}}}' if in_site else ''}")
-        blocks = (
-            theirs if bare(ours) == bare(theirs) else ours
-            for ours, theirs in zip(one.blocks, other.blocks, strict=True)
-        )
         head, *tails = other.prose.split("\0")
-        parts.append(head + "".join(block + tail for block, tail in zip(blocks, tails, strict=True)))
+        parts.append(head + "".join(block + tail for block, tail in zip(_blocks(one, other), tails, strict=True)))
     record = _RECORD.search(chinese)
     return "".join(parts).rstrip("\n") + "\n" + (f"\n{record[0].strip()}\n" if record else "")
 
@@ -232,6 +229,16 @@ def bare(block: str) -> str:
     return _COMMENT_OF_COMMAND.sub(r"\1", block) if language == "console" else block
 
 
+def _blocks(english: Section, chinese: Section) -> Iterator[str]:
+    """The blocks that a Chinese section is to have: the English ones, but for those with translated comments."""
+    for one, other in zip(english.blocks, chinese.blocks, strict=True):
+        yield other if _is_translated(one, other) else one
+
+
+def _is_translated(english: str, chinese: str) -> bool:
+    return bare(english) == bare(chinese) and re.search(f"[{_HAN}]", chinese) is not None
+
+
 def _without_comments(code: str) -> Iterator[str]:
     tokens = [token for token in tokenize.generate_tokens(io.StringIO(code).readline) if token.type not in _LAID_OUT]
     before = tokenize.NEWLINE
@@ -247,7 +254,7 @@ def _fingerprints(english: str, chinese: str) -> list[str]:
     found = []
     for at, section in enumerate(sections_of(english)):
         pairs = zip(section.blocks, theirs[at].blocks if at < len(theirs) else (), strict=False)
-        translated = [one for one, other in pairs if one != other and bare(one) == bare(other)]
+        translated = [one for one, other in pairs if _is_translated(one, other)]
         words = " ".join((section.title, _MEASURED.sub("", section.prose), *translated)).split()
         found.append(hashlib.sha256(" ".join(words).encode()).hexdigest()[:8])
     return found
