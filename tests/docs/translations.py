@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = (
+    "ENGLISH_PAGES",
     "PAGES",
     "ROOT",
     "Pair",
@@ -54,6 +55,9 @@ PAGES: Final[Mapping[Path, Path]] = {
     **{page: ROOT / "docs" / page.relative_to(_CHINESE) for page in sorted(_CHINESE.rglob("*.md"))},
 }
 """Each Chinese page, and the English one it was made from."""
+
+ENGLISH_PAGES: Final = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(_CHINESE)]
+"""All English pages of the site; code is run and typed there alone."""
 
 _FENCED: Final = re.compile(r"^( *)(```+)(.*)\n(?:.*\n)*?\1\2$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^(#+) +(.+?)(?: +\{#([\w-]+)\})?$", re.MULTILINE)
@@ -250,10 +254,10 @@ def _without_comments(code: str) -> Iterator[str]:
 
 def _fingerprints(english: str, chinese: str) -> list[str]:
     """One for each section of the English page: its words, wherever the lines end, and blocks that are translated."""
-    theirs = sections_of(chinese)
+    blocks = {section.anchor or at: section.blocks for at, section in enumerate(sections_of(chinese))}
     found = []
     for at, section in enumerate(sections_of(english)):
-        pairs = zip(section.blocks, theirs[at].blocks if at < len(theirs) else (), strict=False)
+        pairs = zip(section.blocks, blocks.get(section.slug, blocks.get(at, ())), strict=False)
         translated = [one for one, other in pairs if _is_translated(one, other)]
         words = " ".join((section.title, _MEASURED.sub("", section.prose), *translated)).split()
         found.append(hashlib.sha256(" ".join(words).encode()).hexdigest()[:8])
