@@ -121,6 +121,7 @@ $(OPERATORS): $(STAMP)
 docs: $(VENV)/.docs ## Build the documentation into site/; fails on a broken link, and on a page that loads something from elsewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python -m tests.docs.offline site
+	$(BIN)/python -m tests.docs.built site
 
 translations: $(STAMP) ## Copy code into the Chinese pages and list what is to be translated; SEEN=docs/zh/faq.md says that this page is done
 	$(BIN)/python -m tests.docs.translations $(SEEN)
