@@ -12,6 +12,7 @@ from tests.docs.translations import (
     ENGLISH_PAGES,
     PAGES,
     ROOT,
+    TRANSLATIONS,
     Pair,
     bare,
     compared,
@@ -22,7 +23,6 @@ from tests.docs.translations import (
     wording,
 )
 
-TRANSLATIONS = {english: chinese for chinese, english in PAGES.items()}
 ENGLISH_ALONE = {
     "architecture.md",
     "benchmarks.md",

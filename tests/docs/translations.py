@@ -32,10 +32,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.docs.pictures import PICTURES, translated
+
 __all__ = (
     "ENGLISH_PAGES",
     "PAGES",
     "ROOT",
+    "TRANSLATIONS",
     "Pair",
     "Section",
     "bare",
@@ -55,6 +58,12 @@ PAGES: Final[Mapping[Path, Path]] = {
     **{page: ROOT / "docs" / page.relative_to(_CHINESE) for page in sorted(_CHINESE.rglob("*.md"))},
 }
 """Each Chinese page, and the English one it was made from."""
+
+TRANSLATIONS: Final[Mapping[Path, Path]] = {
+    **{english: chinese for chinese, english in PAGES.items()},
+    **{english: chinese for chinese, (english, _) in PICTURES.items()},
+}
+"""The Chinese page or picture in the place of each English one that has one."""
 
 ENGLISH_PAGES: Final = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(_CHINESE)]
 """All English pages of the site; code is run and typed there alone."""
@@ -95,7 +104,7 @@ _NOT_SAID: Final = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A Chinese page, the English one, and which other pages there are in Chinese, by their English ones."""
+    """A Chinese page, the English one, and what else there is in Chinese, by the English pages and pictures."""
 
     english: Path
     chinese: Path
@@ -297,9 +306,11 @@ def _name(page: Path) -> str:
 
 
 def _main(pages: list[str]) -> None:
-    translations = {english: chinese for chinese, english in PAGES.items()}
+    for picture, (original, words) in PICTURES.items():
+        picture.parent.mkdir(exist_ok=True)
+        picture.write_text(translated(original.read_text(encoding="utf-8"), words), encoding="utf-8")
     for chinese, english in PAGES.items():
-        pair = Pair(english, chinese, translations)
+        pair = Pair(english, chinese, TRANSLATIONS)
         source, before = (page.read_text(encoding="utf-8") for page in (english, chinese))
         text = copied(source, before, pair)
         if _name(chinese) in pages:
