@@ -28,7 +28,7 @@ EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
 
 def has(definition: CustomResourceDefinition, condition: str) -> bool:
-    conditions = definition.status.conditions or () if definition.status else ()
+    conditions = definition.status.conditions or ()
     return any((one.type, one.status) == (condition, "True") for one in conditions)
 
 
@@ -86,7 +86,11 @@ async def test_no_custom_resource_is_served_in_a_built_in_group(plane: Plane, cl
             (await attacker.send(method, f"/apis/{GROUP}/{path}", body)).code
             for method, path, body in (
                 ("POST", "v2/clusterroles", {"apiVersion": f"{GROUP}/v2", "kind": "ClusterRole", **role}),
-                ("POST", "v2/clusterrolebindings", {"apiVersion": f"{GROUP}/v2", "kind": "ClusterRoleBinding", **binding}),
+                (
+                    "POST",
+                    "v2/clusterrolebindings",
+                    {"apiVersion": f"{GROUP}/v2", "kind": "ClusterRoleBinding", **binding},
+                ),
                 ("GET", "v2/clusterroles", None),
                 ("GET", "v1/widgets", None),
                 ("POST", "v1/clusterroles", role),
