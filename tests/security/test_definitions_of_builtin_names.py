@@ -1,8 +1,8 @@
 """A CustomResourceDefinition that takes the name of a built-in resource gets nothing of it.
 
 Groups below `k8s.io` are open to definitions with an annotation, so who may write definitions, and nothing else, can
-take the group and plural of roles, of certificate requests or of leases. kube-apiserver serves nothing of such a definition,
-in no version, and its end is not that of the built-in objects.
+take the group and plural of roles, of certificate requests or of leases. kube-apiserver serves nothing of such a
+definition, in no version, and its end is not that of the built-in objects.
 
 Covers: kubewright.apiserver.catalog, kubewright.apiserver.controllers
 """
@@ -53,7 +53,7 @@ async def established(client: Client, sender: Caller, tree: dict[str, Any]) -> A
 
 
 async def definer(plane: Plane, client: Client, namespace: str) -> tuple[str, Caller]:
-    """Somebody with every right to definitions, and to objects of this group as far as nobody checks what is in them."""
+    """Somebody with every right to definitions, and to roles as far as they grant nothing."""
     user = f"definer-{namespace}"
     rules = [
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["*"]},

@@ -12,6 +12,7 @@ import base64
 import binascii
 import ssl
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import Final, final
 
 from msgspec import Struct
@@ -37,6 +38,10 @@ _DISCOVERY_SECONDS: Final = 5.0
 _DISCOVERY_TTL: Final = 60.0
 _AGGREGATOR: Final = User("system:kube-aggregator", ("system:masters",))
 _UNPRIVILEGED: Final = User("system:kube-aggregator", ())
+
+
+_LEGAL: Final = frozenset(f"{ascii_letters}{digits}-_.!#$&'*+^`|~".encode())
+"""Bytes that stand for themselves in the name of a header: its token characters, without the percent sign."""
 
 
 class ServerResponse(Struct, frozen=True):
@@ -187,7 +192,7 @@ def identity_headers(user: User) -> list[tuple[str, str]]:
         found.append(("X-Remote-Uid", user.uid))
     found.extend(("X-Remote-Group", group) for group in user.groups)
     for name, values in user.extra.items():
-        escaped = "".join(one if one.isalnum() or one in "-_.!#$&'*+^`|~" else f"%{ord(one):02X}" for one in name)
+        escaped = "".join(chr(one) if one in _LEGAL else f"%{one:02X}" for one in name.encode())
         found.extend((f"X-Remote-Extra-{escaped}", value) for value in values)
     return found
 
