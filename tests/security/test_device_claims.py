@@ -1,4 +1,4 @@
-"""A claim of devices takes a bounded time of the scheduler's loop, whatever it asks for and however many nodes there are.
+"""A claim of devices takes a bounded time of the loop, whatever it asks for and however many nodes there are.
 
 Covers: kubewright.cluster.scheduler.devices
 """
