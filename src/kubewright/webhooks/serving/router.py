@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright._base.http.messages import Request, Response
 from kubewright.api.times import Duration
 from kubewright.cache.cache import Cache
@@ -40,7 +41,7 @@ _JSON: Final = "application/json"
 _MAX_SECONDS: Final = 30.0
 """The most that `timeoutSeconds` of a webhook can be."""
 _REVIEWS: Final = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
-_DECODER: Final = msgspec.json.Decoder(AdmissionReview)
+_DECODER: Final[DeepDecoder[AdmissionReview]] = DeepDecoder(AdmissionReview)
 
 
 class WebhookObserver(Protocol):
@@ -164,6 +165,10 @@ class WebhookRouter:
             response = await admission.handle(admission_request, seconds=seconds - (time.perf_counter() - started))
         except HandlerError as error:
             return _error(error.code, str(error))
+        except RecursionError:
+            # Whoever asks has made it so deep: no failure policy is to let it pass.
+            status = failure_status("the object is nested too deep for this webhook", code=400)
+            response = AdmissionResponse(allowed=False, status=status)
         finally:
             self._slots.release()
         return _json(review_bytes(response, uid=admission_request.uid, api_version=review.api_version))
