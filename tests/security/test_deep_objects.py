@@ -166,7 +166,7 @@ async def test_one_deep_object_hides_no_others(plane: Plane, client: Client, nam
             refused += 1
 
     found = {item.metadata.name for item in await client.list(Thing, namespace=namespace)}
-    seen = set()
+    seen: set[str] = set()
     async with client.watch(Thing, namespace=namespace, initial_events=True) as events:
         while seen != found:
             event = await anext(events)
