@@ -19,6 +19,7 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.changes import Change
+from kubewright.cache.informer import Informer
 from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import Mapper
 from kubewright.controllers.predicates import Predicate
@@ -79,6 +80,13 @@ class KindSource:
         self._mapper = mapper
         self._when = when
         self._synced = asyncio.Event()
+        self._informer: Informer[Any] | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why the kind cannot be watched, in a sentence; empty if it can, or is not yet."""
+        problem = self._informer.problem if self._informer is not None else None
+        return problem.sentence if problem is not None else ""
 
     async def run(self, queue: Queue) -> None:
         title = self._kind.kind
@@ -99,6 +107,7 @@ class KindSource:
                     add()
 
         with self._cache.use(self._kind, scope=self._scope) as informer:
+            self._informer = informer
             for name, function in self._indexes.items():
                 informer.add_index(name, function)
             subscription = informer.subscribe(enqueue)
