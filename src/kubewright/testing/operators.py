@@ -54,6 +54,7 @@ from kubewright.manager.runnables import is_webhook
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.waiting import key_in
+from kubewright.webhooks.registration.local_processes import remove_dead
 
 if TYPE_CHECKING:
     from kubewright.webhooks.registration.local import LocalWebhooks
@@ -166,6 +167,7 @@ async def running(
     found = _loaded(operators)
     config = on.config
     async with connect(config, field_manager=_MANAGER) as client:
+        await remove_dead(client)
         local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
         if local is not None:
             await local.release_conversions()
