@@ -22,6 +22,7 @@ from kubewright.cache.changes import Change
 from kubewright.cache.informer import Informer
 from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import Mapper
+from kubewright.controllers.option_checks import check_seconds
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.self_writes import SelfWrites
@@ -173,6 +174,9 @@ class Timer:
         jitter: float = 0.1,
         rng: Random | None = None,
     ) -> None:
+        check_seconds(f"timer {name}", "seconds", seconds)
+        if not callable(keys):
+            raise ConfigError(f"timer {name}: the keys are {keys!r}; give a function that returns them, for each turn")
         self.name = name
         self._seconds = seconds
         self._keys = keys

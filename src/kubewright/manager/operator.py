@@ -153,6 +153,7 @@ def operator_of(*declared: Declaration[Any] | WebhookDeclaration) -> Operator:
         version for kind in kinds for version in _kinds((sys.modules[kind.__module__],)) if _alike(version, kind)
     ]
     modules = tuple(dict.fromkeys(sys.modules[item.__module__] for item in declared))
+    _check_groups([kind for kind in dict.fromkeys(named) if not issubclass(kind, DynamicObject)])
     return Operator(
         name=name,
         package=first,

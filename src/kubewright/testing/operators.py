@@ -165,6 +165,8 @@ async def running(
     the environment do not count. The CRDs, roles and objects stay in the cluster.
     """
     found = _loaded(operators)
+    if not isinstance(on, Cluster):
+        raise ConfigError(f"running(on=...) takes a cluster, as in Cluster.embedded(), and was given {on!r:.100}")
     config = on.config
     async with connect(config, field_manager=_MANAGER) as client:
         await remove_dead(client)
@@ -290,7 +292,7 @@ def _manager(
         return Manager(
             *operator.controllers,
             client=own,
-            options=ManagerOptions(**given | {"webhooks": False}),
+            options=ManagerOptions.load(environ={}, **given | {"webhooks": False}),
             namespaces=operator.namespaces,
             scopes=scopes,
             clock=clock,
@@ -300,7 +302,7 @@ def _manager(
         *operator.webhooks,
         local,
         client=own,
-        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
+        options=ManagerOptions.load(environ={}, **given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
         namespaces=operator.namespaces,
         scopes=scopes,
         certificates=local.certificates,
