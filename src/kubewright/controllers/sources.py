@@ -127,6 +127,13 @@ class KindSource:
 class Channel:
     """Keys put in by other code: a webhook from outside, a message broker, another task.
 
+        paid = Channel("payments")
+
+        @controller(Order, sources=[paid])
+        async def reconcile(order: Order, ctx: Context) -> None: ...
+
+        paid.put(ObjectKey("shop", "first"), event="paid")          # wherever the process learns of it
+
     Share one between the code that feeds it and the controller that declares it. From another thread, use
     `loop.call_soon_threadsafe(channel.put, key)`. Keys that are put in before the controller runs are kept.
     """
