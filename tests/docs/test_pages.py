@@ -29,6 +29,7 @@ VENV = Path(sys.executable).parent
 
 NOT_RUN = {
     "howto/from-kopf.md": {"it needs kopf and a cluster of its own; kopf itself is tested in tests/clients"},
+    "request-costs.md": {"it sends requests for the better part of an hour"},
     "tutorial.md": {
         "the tests have Kubewright installed already",
         "there is no container tool and no registry in a test",
@@ -100,6 +101,13 @@ def test_only_blocks_that_are_known_are_not_run() -> None:
                 left_out.setdefault(page, set()).add(block.not_run)
 
     assert left_out == NOT_RUN
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_line_of_code_is_longer_than_the_site_shows_on_a_screen_of_1440_pixels(page: str) -> None:
+    lines = [line for block in blocks(page) for line in block.text.splitlines()]
+
+    assert [line for line in lines if len(line) > 116] == [], "docs/assets/site.css has the width and the size"
 
 
 def test_dots_stand_for_anything_within_a_line_and_for_lines() -> None:

@@ -100,6 +100,19 @@ def check_mapper(where: str, given: object) -> None:
             f"{where}: the mapper is {given!r}; give a function that returns the keys to reconcile for a change, "
             "for_each(...) or by_index(...)"
         )
+    if not callable(given):
+        return
+    name = getattr(given, "__name__", repr(given))
+    if inspect.iscoroutinefunction(given):
+        raise ConfigError(f"{where}: the mapper {name} is async; make it plain, and look things up in the cache")
+    try:
+        inspect.signature(given).bind(None)
+    except ValueError:  # written in C: it says nothing about its arguments
+        return
+    except TypeError as exc:
+        raise ConfigError(
+            f"{where}: the mapper {name} gets one argument, a change: {exc}; call it if it makes a mapper"
+        ) from None
 
 
 def check_predicate(where: str, given: object, *, factories: tuple[object, ...]) -> None:

@@ -161,8 +161,9 @@ async def running(
 
     If it fails, at its start or later, the block is cancelled, and the cause is raised instead. `admin` gives it all
     rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all objects ten times a
-    second. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for it, and options from
-    the environment do not count. The CRDs, roles and objects stay in the cluster.
+    second. Other arguments are those of `ManagerOptions`; they win over what the operator says below
+    `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not count.
+    The CRDs, roles and objects stay in the cluster.
     """
     found = _loaded(operators)
     if not isinstance(on, Cluster):
@@ -287,10 +288,11 @@ def _manager(
     scopes: Mapping[type[KubeObject], Scope] | None,
     options: dict[str, Any],
 ) -> Manager:
-    given: Tree = {"name": operator.name, "health_address": "0", "metrics_address": "0"} | options
+    here = {"name": operator.name, "health_address": "0", "metrics_address": "0", "debug_address": "0"}
+    given: Tree = {**operator.option_defaults, **here, **options}
     if local is None:
         return Manager(
-            *operator.controllers,
+            *operator.runnables,
             client=own,
             options=ManagerOptions.load(environ={}, **given | {"webhooks": False}),
             namespaces=operator.namespaces,
@@ -298,8 +300,7 @@ def _manager(
             clock=clock,
         )
     return Manager(
-        *operator.controllers,
-        *operator.webhooks,
+        *operator.runnables,
         local,
         client=own,
         options=ManagerOptions.load(environ={}, **given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),

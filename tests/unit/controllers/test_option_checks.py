@@ -11,7 +11,7 @@ import pytest
 
 from kubewright import ObjectKey, Resource, Spec, Status
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
-from kubewright.controllers.mapping import by_index, for_each, to_self
+from kubewright.controllers.mapping import by_index, for_each, to_all, to_self
 from kubewright.controllers.predicates import Predicate, matches_labels, on
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel, Timer
@@ -38,6 +38,10 @@ def yields(thing: Thing, ctx: object) -> Any:
     yield thing
 
 
+async def slow(change: object) -> list[ObjectKey]:
+    return []
+
+
 class NeedyStart:
     async def reconcile(self, thing: Thing, ctx: object) -> None: ...
 
@@ -56,6 +60,11 @@ class NeedyStart:
         ({"watches": [(to_self, ConfigMap)]}, "Watch takes classes of kinds, and <function to_self"),
         ({"watches": [(ConfigMap, "web")]}, r"Watch\(ConfigMap\): the mapper is 'web'; give a function"),
         ({"owns": [ConfigMap.named("web")]}, "was given an object; write ConfigMap"),
+        (
+            {"watches": [(ConfigMap, to_all)]},
+            "the mapper to_all gets one argument, a change: .*; call it if it makes a",
+        ),
+        ({"watches": [(ConfigMap, slow)]}, "the mapper slow is async; make it plain"),
         ({"own": [ConfigMap]}, "@controller has no option own; did you mean owns?"),
         ({"colour": 3}, "@controller has no option colour; it has name, owns, watches"),
         ({"concurrency": "2"}, "controller thing: concurrency is '2'; give a whole number, as in concurrency=4"),
