@@ -231,9 +231,13 @@ def _concerns(obj: DynamicObject, operator: Operator) -> bool:
 def _webhook_finding(obj: DynamicObject, call: WebhookCall, problem: CallProblem) -> _Finding:
     from kubewright.webhooks.certificates.trust import LOCAL_LABEL
     from kubewright.webhooks.registration.local_processes import PROCESS
+    from kubewright.webhooks.registration.targets import CRD
 
     if not problem.certain:
         return _Finding("webhooks", "hint", f"{call.name} of {obj.metadata.name}, at {call.target}: {problem.text}")
+    if type(obj) is CRD and "service" in call.config:  # as `install` leaves it, before the operator runs
+        text = f"nobody answers for {call.name} at {call.target} yet: {problem.text}; run or deploy the operator"
+        return _Finding("webhooks", "hint", f"{text}: until then its objects are refused in other versions")
     effect = "requests go on without it" if call.ignored else "every request that it is asked about is refused"
     text = f"{call.name} of {obj.kind} {obj.metadata.name} is dead: {call.target}: {problem.text}; {effect}"
     if LOCAL_LABEL in obj.metadata.labels:
