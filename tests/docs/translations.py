@@ -1,6 +1,6 @@
 """What a Chinese page has in common with the English one it was made from; `make translations` helps to keep it so.
 
-    python -m tests.docs.translations                   copies code and pictures, and lists what is to be translated anew
+    python -m tests.docs.translations                   copies code and pictures, and lists what to translate anew
     python -m tests.docs.translations docs/zh/faq.md    records that this page says what the English one says now
 
 docs/zh/ has the Chinese pages under the English names, and README.zh.md stands beside README.md. The two pages have the
