@@ -7,7 +7,8 @@ what they have in common. mkdocs.yml has one menu, whose last section is the Chi
 - a switch in the header that leads to the same page in English; where there is no page in the other language, the
   switch leads to its first page;
 - its words without the spaces that the ends of lines would make between Chinese letters;
-- a search index of its own. Chinese has no spaces between words, so each of its letters is a word of the index.
+- a search index of its own. Chinese has no spaces between words: those of the glossary are words of the index, and most
+  other letters are words as well. The theme's script splits what a reader types at the words that the index has.
 
 mkdocs calls this (`hooks` in mkdocs.yml), and nobody else. It knows nothing of what a page says.
 """
@@ -21,7 +22,16 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ("counterpart_of", "joined", "on_nav", "on_page_content", "on_page_context", "on_post_build", "split_index")
+__all__ = (
+    "counterpart_of",
+    "joined",
+    "on_nav",
+    "on_page_content",
+    "on_page_context",
+    "on_post_build",
+    "split_index",
+    "words_of",
+)
 
 CHINESE: Final = "zh/"
 """Where the Chinese pages are, in docs/ and in the site."""
@@ -31,22 +41,17 @@ _CODE: Final = re.compile(r"(<pre.*?</pre>|<script.*?</script>)", re.DOTALL)
 _SPACES: Final = re.compile(
     "|".join(
         (
-            rf"(?<=[{_MARKS}])\n(?=[^\n<]|<(?:a|code|em|strong)\b)",
-            rf"(?<=\S)\n(?=[{_MARKS}])",
-            rf"(?<=[{_LETTERS}])\n(?=[{_LETTERS}])",
+            rf"(?<=[{_MARKS}])\n *(?=[^\s<]|<(?:a|code|em|strong)\b)",
+            rf"(?<=\S)\n *(?=[{_MARKS}])",
+            rf"(?<=[{_LETTERS}])\n *(?=[{_LETTERS}])",
             rf"(?<=[{_MARKS}]</strong>) (?=[{_LETTERS}])",
         )
     )
 )
 """Beside a Chinese mark, between two letters, and after a bold sentence, which needs one in the Markdown of GitHub."""
-SEPARATOR: Final = "|".join(
-    (
-        r"[\s\u200b\-\u2010-\u201f\u3000-\u3003\u3008-\u301f\uff01-\uff20,:!=\[\]()\"`/]+",
-        rf"(?=[{_LETTERS}])",
-        rf"(?<=[{_LETTERS}])",
-    )
-)
-"""Between any two Chinese letters begins a word. A regular expression of the reader's browser."""
+SEPARATOR: Final = r"[\s\u200b\-\u2010-\u201f\u3000-\u3003\u3008-\u301f\uff01-\uff20,:!=\[\]()\"`/]+"
+"""Between words of the search, for the reader's browser. Zero-width spaces are between Chinese ones."""
+_FIRST_CELL: Final = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 
 
 class Item(Protocol):
@@ -76,6 +81,7 @@ class Menu(Protocol):
 class Config(Protocol):
     """What is asked of mkdocs.yml here."""
 
+    docs_dir: str
     site_dir: str
 
 
@@ -111,7 +117,9 @@ def on_page_context(context: MutableMapping[str, object], *, page: Page, nav: Me
 def on_post_build(config: Config, **_: object) -> None:
     """Make two search indexes of the one that was built."""
     built = Path(config.site_dir) / "search" / "search_index.json"
-    english, chinese = split_index(built.read_text(encoding="utf-8"))
+    glossary = Path(config.docs_dir) / CHINESE / "glossary.md"
+    words = words_of(glossary.read_text(encoding="utf-8"))
+    english, chinese = split_index(built.read_text(encoding="utf-8"), words=words)
     built.write_text(english, encoding="utf-8")
     own = Path(config.site_dir) / CHINESE / "search" / "search_index.json"
     own.parent.mkdir(parents=True, exist_ok=True)
@@ -124,18 +132,39 @@ def joined(html: str) -> str:
     return "".join(part if at % 2 else _SPACES.sub("", part) for at, part in enumerate(parts))
 
 
-def split_index(index: str) -> tuple[str, str]:
+def words_of(glossary: str) -> list[str]:
+    """The Chinese words of a glossary, but those that have others in them: 资源 is to be found in 自定义资源, too."""
+    cells = (cell.partition("\uff08")[0] for cell in _FIRST_CELL.findall(glossary))
+    words = {word for cell in cells for word in cell.split("\u3001") if re.fullmatch(f"[{_LETTERS}]{{2,}}", word)}
+    return sorted(word for word in words if not any(other in word for other in words - {word}))
+
+
+def split_index(index: str, *, words: Iterable[str] = ()) -> tuple[str, str]:
     """The index of the English pages, and that of the Chinese ones, whose places begin below zh/."""
     whole = json.loads(index)
-    english = [entry for entry in whole["docs"] if not _is_chinese(entry["location"])]
-    chinese = [
-        {**entry, "location": entry["location"].removeprefix(CHINESE)}
-        for entry in whole["docs"]
-        if _is_chinese(entry["location"])
-    ]
+    own = _words_as(tuple(words))
+
+    def chinese(entry: dict[str, str]) -> dict[str, str]:
+        spaced = {key: own.sub(lambda word: f"\u200b{word[0]}\u200b", entry[key]) for key in ("title", "text")}
+        return {**entry, **spaced, "location": entry["location"].removeprefix(CHINESE)}
+
     # Without a pipeline nothing is thought to be an ending or a mark of punctuation.
-    own = {**whole["config"], "lang": ["en"], "separator": SEPARATOR, "pipeline": []}
-    return _json({**whole, "docs": english}), _json({"config": own, "docs": chinese})
+    config = {**whole["config"], "lang": ["en"], "separator": SEPARATOR, "pipeline": []}
+    english = [entry for entry in whole["docs"] if not _is_chinese(entry["location"])]
+    others = [chinese(entry) for entry in whole["docs"] if _is_chinese(entry["location"])]
+    return _json({**whole, "docs": english}), _json({"config": config, "docs": others})
+
+
+def _words_as(words: tuple[str, ...]) -> re.Pattern[str]:
+    """What is a word of the index.
+
+    A letter with which a word of the glossary begins is none: the theme's script would look for 退 alone when a reader
+    types 退避. It goes with the letter after it, or before it.
+    """
+    if not words:
+        return re.compile(f"[{_LETTERS}]")
+    first = "".join(sorted({word[0] for word in words}))
+    return re.compile("|".join((*words, f"[{first}][{_LETTERS}]", f"[{_LETTERS}](?:[{first}](?![{_LETTERS}]))?")))
 
 
 def counterpart_of(url: str, urls: Iterable[str]) -> str:

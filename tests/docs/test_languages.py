@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from docs.theme.languages import SEPARATOR, counterpart_of, joined, on_nav, on_page_context, on_post_build, split_index
+from docs.theme.languages import (
+    SEPARATOR,
+    counterpart_of,
+    joined,
+    on_nav,
+    on_page_context,
+    on_post_build,
+    split_index,
+    words_of,
+)
 
 
 @dataclass
@@ -43,6 +52,7 @@ class Menu:
 
 @dataclass
 class Config:
+    docs_dir: str
     site_dir: str
 
 
@@ -118,7 +128,10 @@ def test_each_language_has_a_search_index_of_its_own(tmp_path: Path) -> None:
         json.dumps({"config": {"lang": ["en"], "separator": r"\s+", "pipeline": ["stemmer"]}, "docs": entries})
     )
 
-    on_post_build(Config(str(tmp_path)))
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "zh" / "glossary.md").write_text("| 缓存 | 副本 |\n", encoding="utf-8")
+
+    on_post_build(Config(docs_dir=str(tmp_path), site_dir=str(tmp_path)))
 
     english = json.loads(built.read_text())
     chinese = json.loads((tmp_path / "zh" / "search" / "search_index.json").read_text())
@@ -134,10 +147,33 @@ def test_an_index_without_chinese_pages_is_split_as_well() -> None:
     assert json.loads(english)["docs"] == json.loads(chinese)["docs"] == []
 
 
-def test_every_chinese_letter_is_a_word_of_the_search() -> None:
-    words = [word for word in re.split(SEPARATOR, "控制器（controller）调用 ctx.apply，再退出。") if word]
+def test_words_of_the_glossary_are_words_of_the_search_and_so_is_every_other_letter() -> None:
+    text = "自定义资源（custom resource）的控制器，ctx.apply。"
+    index = {"config": {}, "docs": [{"location": "zh/a.html", "title": "资源", "text": text}]}
 
-    assert words == [*"控制器", "controller", *"调用", "ctx.apply", *"再退出"]
+    _, chinese = split_index(json.dumps(index), words=["控制器", "资源"])
+
+    (entry,) = json.loads(chinese)["docs"]
+    words = [word for word in re.split(SEPARATOR, entry["text"]) if word]
+    assert words == [*"自定义", "资源", "custom", "resource", "的", "控制器", "ctx.apply"]
+    assert entry["text"].replace("\u200b", "") == text
+
+
+def test_no_word_of_the_search_is_the_beginning_of_one_of_the_glossary() -> None:
+    index = {"config": {}, "docs": [{"location": "zh/a.html", "title": "", "text": "退避之后退回，再后退。"}]}
+
+    _, chinese = split_index(json.dumps(index), words=["退避"])
+
+    (entry,) = json.loads(chinese)["docs"]
+    assert [word for word in re.split(SEPARATOR, entry["text"]) if word] == ["退避", "之", "后", "退回", "再", "后退"]
+
+
+def test_the_glossary_says_which_words_there_are() -> None:
+    rows = (
+        "| 术语 | 含义 |\n| --- | --- |\n| 资源、自定义资源、CRD（resource） | 一个 |\n| watch、缓存（cache） | 它 |\n"
+    )
+
+    assert words_of(rows) == ["术语", "缓存", "资源"]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +183,7 @@ def test_every_chinese_letter_is_a_word_of_the_search() -> None:
         ("<p>停止，\n<code>until</code></p>", "<p>停止，<code>until</code></p>"),
         ("<p><code>until</code>\n（等待）</p>", "<p><code>until</code>（等待）</p>"),
         ("<p>使用\n<code>until</code></p>", "<p>使用\n<code>until</code></p>"),
+        ("<li>缺少权限，\n  则等待</li>", "<li>缺少权限，则等待</li>"),
         ("<p>use\nthis</p>", "<p>use\nthis</p>"),
         ("<strong>停。</strong> 再来", "<strong>停。</strong>再来"),
         ("<p>停。</p>\n<p>再来</p>", "<p>停。</p>\n<p>再来</p>"),
