@@ -19,7 +19,7 @@ from kubewright.apiserver.apiextensions.definitions.defaults import (
 )
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
 from kubewright.apiserver.builtin.strategy import BuiltinStrategy
-from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.kinds.resources import NO_RESERVATION, Reservation, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields
 from kubewright.apiserver.managedfields.types import FieldType
 
@@ -73,8 +73,8 @@ class DefinitionStrategy:
             return validate_crd_status(tree, old)
         return validate_crd(tree, old, validate_rules=_validate_rules)
 
-    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        return []
+    def reserve(self, tree: Tree, old: Tree | None, subresource: str) -> Reservation:
+        return NO_RESERVATION
 
     def release(self, tree: Tree) -> None:
         return None

@@ -11,6 +11,7 @@ from typing import Any, Final, final
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.app_armor import apply_annotated_profiles
+from kubewright.apiserver.builtin.canonical import canonicalize
 from kubewright.apiserver.builtin.conversion import convert
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.field_selectors import field_values, selectable_fields
@@ -27,7 +28,7 @@ from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.builtin.validation import name_rule, validate_create, validate_update
 from kubewright.apiserver.builtin.warnings.kinds import warnings_for
 from kubewright.apiserver.kinds.object_meta import validate_metadata
-from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.kinds.resources import NO_RESERVATION, Reservation, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_kind
 from kubewright.apiserver.managedfields.types import UNTYPED, FieldType, type_of_kind
 
@@ -104,10 +105,11 @@ class BuiltinStrategy:
             return as_new or errors
         return [*errors, *as_new]
 
-    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        if self._services is None:
-            return []
-        return self._services.assign(tree, old, dry_run=dry_run)
+    def reserve(self, tree: Tree, old: Tree | None, subresource: str) -> Reservation:
+        if self._services is None or subresource:
+            return NO_RESERVATION
+        canonicalize(self._kind, tree)
+        return self._services.assign(tree, old)
 
     def release(self, tree: Tree) -> None:
         if self._services is not None:

@@ -257,7 +257,7 @@ def _topologies(terms: JSON) -> Errors:
 
 def storage_class_update_errors(kind: JSON, old: JSON) -> Errors:
     """ValidateStorageClassUpdate: immutable but for volume expansion and topologies."""
-    errors: Errors = []
+    errors = storage_class_errors(kind)
     for name, empty in (("parameters", {}), ("provisioner", ""), ("reclaimPolicy", "")):
         if (kind.get(name) or empty) != (old.get(name) or empty):
             errors.append(forbidden(name, f"updates to {name} are forbidden."))
