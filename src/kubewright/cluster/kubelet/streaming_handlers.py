@@ -32,7 +32,8 @@ from kubewright.cluster.kubelet.streaming.command_streams import (
 from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost, SocketConnection, port_number
 from kubewright.cluster.kubelet.streaming.port_forward import forward_channels, forward_spdy
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession
-from kubewright.cluster.kubelet.streaming.web_sockets import TunnelConnection, WebSocket, accept_key
+from kubewright._base.http.web_sockets import accept_key
+from kubewright.cluster.kubelet.streaming.web_sockets import TunnelConnection, WebSocket
 
 __all__ = ("HttpError", "StreamRequest", "StreamingHandlers", "requested_ports")
 
