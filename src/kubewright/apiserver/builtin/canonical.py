@@ -27,11 +27,14 @@ _VALUES: Final[dict[str, Any]] = {
     "Duration": "0s",
     "FieldsV1": None,
     "IntOrString": 0,
+    "JSON": None,
     "MicroTime": None,
     "Quantity": "0",
     "RawExtension": None,
     "Time": None,
 }
+# Parts of a CRD's schema that are a schema, or a list or a boolean instead.
+_ALTERNATIVES: Final = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 _ZEROS: Final[dict[str, Any]] = {"bool": False, "string": ""}
 # The field manager writes these entries, already in Go's encoding.
 _OPAQUE: Final = "ManagedFieldsEntry"
@@ -114,6 +117,26 @@ class _Walker:
 
 
 @final
+class _Alternatives:
+    """The rules of a schema, where there may be something else."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: _Walker) -> None:
+        self._schema = schema
+
+    def walk(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self._schema.walk(value)
+        elif isinstance(value, list):
+            for item in value:
+                self.walk(item)
+
+    def empty(self) -> None:
+        """None: these are pointers in Go."""
+
+
+@final
 class _Rule:
     """The rule of one field: whether an empty value is dropped, its zero value in JSON, the walker of its content."""
 
@@ -163,15 +186,18 @@ def _underlying_type(kind: str) -> str:
     return kind if target is None else _underlying_type(target)
 
 
-def _part(kind: str, stored: bool) -> _Walker | None:
+def _part(kind: str, stored: bool) -> _Walker | _Alternatives | None:
     """The walker of a struct; None for anything that is one value in JSON."""
     kind = _underlying_type(kind)
     if kind.rpartition(".")[2] in (*_VALUES, _OPAQUE):
         return None
+    package, _, word = kind.rpartition(".")
+    if word in _ALTERNATIVES:
+        return _Alternatives(_walker(f"{package}.JSONSchemaProps", stored))
     return _walker(kind, stored) if fields_of(kind) is not None else None
 
 
-def _each(part: _Walker | None) -> Callable[[Any], None] | None:
+def _each(part: _Walker | _Alternatives | None) -> Callable[[Any], None] | None:
     if part is None:
         return None
     walk = part.walk
@@ -183,7 +209,7 @@ def _each(part: _Walker | None) -> Callable[[Any], None] | None:
     return walk_items
 
 
-def _each_value(part: _Walker | None) -> Callable[[Any], None] | None:
+def _each_value(part: _Walker | _Alternatives | None) -> Callable[[Any], None] | None:
     if part is None:
         return None
     walk = part.walk

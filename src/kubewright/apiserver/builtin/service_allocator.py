@@ -215,14 +215,17 @@ class ServiceAllocator:
     def _assign_addresses(self, spec: Tree, before: Tree | None, undo: list[Callable[[], None]]) -> list[FieldError]:
         if spec.get("type") == "ExternalName" or spec.get("clusterIP") == _HEADLESS:
             return []
-        before_allocated = set(_addresses_of(before)) if before is not None else set()
         addresses = [str(address) for address in spec.get("clusterIPs") or []]
         families = spec.get("ipFamilies") or []
+        first = 0
+        if before is not None and before.get("type") != "ExternalName":
+            # Only a second family is new; that the primary address may not change is the business of validation.
+            first = 1
+            if before.get("clusterIP") == _HEADLESS or (len(before.get("ipFamilies") or []), len(families)) != (1, 2):
+                return []
         addresses += [""] * (len(families) - len(addresses))
-        for index, family in enumerate(families):
+        for index, family in enumerate(families[first:], first):
             address = addresses[index]
-            if address in before_allocated:
-                continue
             try:
                 if address:
                     pool = self._pool_of(address) or self._addresses[family]
