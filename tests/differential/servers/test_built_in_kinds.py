@@ -217,6 +217,25 @@ SUBRESOURCES: dict[str, Sequence[Request]] = {
         get(POD),
         post(f"{PODS}/nono/eviction", {"metadata": {"name": "nono"}}),
     ],
+    "eviction by an old client": [
+        ACCOUNT,
+        post(PODS, pod(), quiet=True),
+        *(
+            post(f"{POD}/eviction", {"apiVersion": version, "kind": "Eviction", "metadata": {"name": "p"}, **more})
+            for version, more in (
+                ("policy/v1beta2", {}),
+                ("policy/v1alpha1", {}),
+                ("extensions/v1beta1", {}),
+                ("policy/v1beta1", {"deleteOptions": 5}),
+                ("policy/v1beta1", {"deleteOptions": {"dryRun": ["All"]}}),
+                ("policy/v1beta1", {}),
+            )
+        ),
+        post(
+            f"{POD}/eviction",
+            {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"}},
+        ),
+    ],
     "eviction of a pod that is not ready": [
         ACCOUNT,
         *(
