@@ -792,3 +792,26 @@ async def test_bad_metadata_is_refused_alike(quiet_pair: ServerPair, kind: str) 
     requests = [ACCOUNT, post(path, new), post(path, body, quiet=True), merge(f"{path}/x", bad)]
     older = merge(f"{path}/x", {"metadata": {"deletionGracePeriodSeconds": 5}})
     await run_case(quiet_pair, [*requests, older, delete(f"{path}/x", ignore=("status",))])
+
+
+WARNED_OF: dict[str, Any] = {
+    "a label in beta": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}},
+    "a variable that hides another": {
+        "containers": [{"name": "a", "image": "b", "env": [{"name": "A"}, {"name": "A"}]}]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "plural", ["replicationcontrollers", "deployments", "replicasets", "daemonsets", "statefulsets"]
+)
+async def test_an_update_warns_of_its_template_alike(quiet_pair: ServerPair, plural: str) -> None:
+    path = f"{NS}/{plural}" if plural == "replicationcontrollers" else f"{APPS}/{plural}"
+    selector = SELECTOR["matchLabels"] if plural == "replicationcontrollers" else SELECTOR
+
+    def workload(**spec: Any) -> dict[str, Any]:
+        template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}}
+        return {"metadata": {"name": "x"}, "spec": {"selector": selector, "template": template}}
+
+    updates = [put(f"{path}/x", workload(**spec)) for spec in (*WARNED_OF.values(), {}) for _ in range(2)]
+    await run_case(quiet_pair, [post(path, workload()), *updates])
