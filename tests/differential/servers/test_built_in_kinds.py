@@ -231,10 +231,6 @@ SUBRESOURCES: dict[str, Sequence[Request]] = {
                 ("policy/v1beta1", {}),
             )
         ),
-        post(
-            f"{POD}/eviction",
-            {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"}},
-        ),
     ],
     "eviction of a pod that is not ready": [
         ACCOUNT,
