@@ -28,6 +28,7 @@ __all__ = ("PairOfObjects", "Tree", "field_paths", "path_of", "samples", "title"
 Tree = dict[str, Any]
 Path_ = tuple[str | int, ...]
 
+_MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _RANDOM = re.compile(r"(?<=kube-api-access-)[a-z0-9]{5}\b")
@@ -106,18 +107,21 @@ def with_value(tree: Tree, path: Path_, word: str) -> Tree:
 class PairOfObjects:
     """One object on both servers, and the differences between what they answer to writes of it."""
 
-    def __init__(self, pair: ServerPair, tree: Tree) -> None:
+    def __init__(self, pair: ServerPair, tree: Tree, *, collection: str = "") -> None:
+        """`collection` is the path of the collection of a custom resource."""
         self.pair = pair
+        self._patch_type = _MERGE if collection else _STRATEGIC
         # The names in the table are of one namespace, and cluster-wide ones would meet those of another test.
         tree = self.tree = json.loads(json.dumps(tree).replace("builtin", pair.namespace))
-        self.collection = path_of(tree)
+        self.collection = collection or path_of(tree)
         self.path = f"{self.collection}/{tree['metadata']['name']}"
         self.live: list[Tree] = []
         """The object of the real server and that of the embedded one, as they were created."""
         self.code = 0
         """The code of the real server's last answer."""
         self._versions = ["", ""]
-        self._names_version = not allows_unconditional_update(GroupVersionKind.of(tree["apiVersion"], tree["kind"]))
+        kind = GroupVersionKind.of(tree["apiVersion"], tree["kind"])
+        self._names_version = bool(collection) or not allows_unconditional_update(kind)
 
     async def create(self) -> list[str]:
         """Create it on both; pods find the account that a controller would make."""
@@ -142,7 +146,7 @@ class PairOfObjects:
         if way == "replace":
             return await self.replace(trees, what)
         if way == "patch":
-            return await self._write("PATCH", self.path, trees, _STRATEGIC, what)
+            return await self._write("PATCH", self.path, trees, self._patch_type, what)
         query = "?fieldManager=author&force=true"
         return await self._write("PATCH", self.path + query, trees, _APPLY, what)
 

@@ -13,9 +13,10 @@ import time
 from typing import Any
 
 import pytest
+from tests.builders.definitions import definition_tree, version_tree
 from tests.builders.services import service_tree
 from tests.differential.servers.rewrites import PairOfObjects, field_paths, samples, with_value
-from tests.differential.servers.server_pair import ServerPair
+from tests.differential.servers.server_pair import ServerPair, get, post, run_case
 
 from kubewright._base.yaml import load_all
 
@@ -170,3 +171,90 @@ async def test_what_is_written_again_a_second_later_is_kept_or_written_alike(qui
 
     assert not found, f"{len(found)} differences\n" + "\n".join(found)
     assert kept > len(names) * {"apply": 0.9, "patch": 0.9, "replace": 0.5}[way]
+
+
+SCHEMA: Tree = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "default": {},
+            "properties": {
+                "size": {"type": "integer", "default": 3},
+                "name": {"type": "string", "nullable": True},
+                "port": {"x-kubernetes-int-or-string": True},
+                "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "list": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["key"],
+                    "items": {
+                        "type": "object",
+                        "required": ["key"],
+                        "properties": {"key": {"type": "string"}, "value": {"type": "string", "default": "v"}},
+                    },
+                },
+                "template": {
+                    "type": "object",
+                    "x-kubernetes-embedded-resource": True,
+                    "properties": {"spec": {"type": "object"}},
+                },
+            },
+        },
+        "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}},
+    },
+}
+THINGS: dict[str, Tree] = {
+    "least": {},
+    "null": {"spec": None},
+    "empty": {"spec": {"any": {}, "list": [], "name": ""}, "status": {}},
+    "nulls": {"spec": {"any": {"a": None, "b": {"c": None}}, "name": None, "size": None}},
+    "most": {
+        "spec": {
+            "size": 3,
+            "port": "80",
+            "any": {"a": [], "b": {}, "c": [{"d": None}]},
+            "list": [{"key": "a"}, {"key": "b", "value": "v"}],
+            "template": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "a", "labels": None, "x": 1},
+                "spec": {},
+            },
+        },
+        "status": {"ready": True},
+    },
+}
+
+
+@pytest.mark.parametrize("way", ["apply", "patch", "replace"])
+async def test_a_custom_resource_written_again_a_second_later_is_kept_alike(quiet_pair: ServerPair, way: str) -> None:
+    group = f"{quiet_pair.namespace}.example.io"
+    collection = f"/apis/{group}/v1/namespaces/{{ns}}/things"
+    crd = definition_tree(
+        "things", group, kind="Thing", versions=[version_tree(schema=SCHEMA, subresources={"status": {}})]
+    )
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await run_case(quiet_pair, [post(definitions, crd, ignore=("status",)), get(collection, quiet=True, until=is_list)])
+    found: list[str] = []
+    objects = []
+    for name, parts in THINGS.items():
+        tree = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": name}, **parts}
+        objects.append(PairOfObjects(quiet_pair, tree, collection=collection))
+        found += await objects[-1].create()
+    for one in objects:
+        found += (await one.write(way))[0]
+    await next_second()
+    kept = 0
+    for one in objects:
+        lines, wrote = await one.write(way)
+        found += lines
+        kept += one.code == 200 and not wrote
+
+    assert not found, f"{len(found)} differences\n" + "\n".join(found)
+    assert kept >= len(objects) - 1  # an applied null is refused
+
+
+def is_list(tree: Any) -> bool:
+    """Whether the kind is served by now."""
+    return isinstance(tree, dict) and tree.get("kind") == "ThingList"
