@@ -32,7 +32,7 @@ _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _RANDOM = re.compile(r"(?<=kube-api-access-)[a-z0-9]{5}\b")
-_EMPTY = re.compile(r"(?<= value: )(null|\[\]|\{\})(?=:)|(?<=\":)(null|\[\]|\{\})")
+_EMPTY = re.compile(r"(?<=\":)(null|\[\]|\{\})")
 _DIFF = re.compile(r"\n@@.*?(?=, spec\.|\]$|$)", re.DOTALL)
 _SAMPLES = Path(__file__).parents[2] / "unit" / "apiserver" / "builtin" / "created.yaml"
 _WRITTEN_TWICE = ("Job", "PersistentVolumeClaim")

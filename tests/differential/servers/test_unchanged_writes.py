@@ -47,6 +47,7 @@ SAMPLES = samples(
 
 
 KNOWN = {
+    "networking.k8s.io/v1 Ingress ingress-most": ("spec.rules empty",),  # an error of `spec` that shows the rules
     "v1 Secret secret-most": ("data.c null",),  # an empty value is not null in Go, though both are stored alike
 }
 

@@ -35,7 +35,7 @@ from kubewright.apiserver.kinds.system_metadata import (
 )
 from kubewright.apiserver.managedfields.field_manager import only_times_differ
 from kubewright.apiserver.storage.store import Entry, Store
-from kubewright.apiserver.verbs.decode_errors import kind_errors, metadata_errors
+from kubewright.apiserver.verbs.decode_errors import as_sent, kind_errors, metadata_errors
 from kubewright.apiserver.verbs.field_tracking import track_own_update
 from kubewright.apiserver.verbs.transform import respond_object
 from kubewright.apiserver.wire.decoding import decode_json
@@ -257,7 +257,7 @@ def _prepare_new(call: Call, tree: Tree) -> None:
         call.warn(text)
     errors = limited(lambda: resource.strategy.validate(tree))
     if errors:
-        raise invalid(error_kind(resource.kind), str(meta_of(tree).get("name", "")), errors)
+        raise invalid(error_kind(resource.kind), str(meta_of(tree).get("name", "")), as_sent(call, tree, errors))
     for text in resource.strategy.warnings(tree, None):
         call.warn(text)
 
@@ -272,7 +272,7 @@ def _prepare_changed(call: Call, tree: Tree, old: Tree) -> None:
     if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
         errors = [*limited(lambda: metadata_errors(resource, tree, old)), *kind_errors(resource, errors)]
     if errors:
-        raise invalid(error_kind(resource.kind), call.info.name, errors)
+        raise invalid(error_kind(resource.kind), call.info.name, as_sent(call, tree, errors))
     for text in resource.strategy.warnings(tree, old):
         call.warn(text)
     if only_times_differ(old, tree):
