@@ -104,7 +104,7 @@ def role(name: str, grants: Iterable[Grant], *, namespace: str = "", labels: dic
 
 def _inferred_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
     for declaration in operator.controllers:
-        yield from _controller_grants(declaration)
+        yield from _controller_grants(operator, declaration)
     for webhook in operator.webhooks:
         for kind in getattr(webhook, "reads", ()):
             yield from _grants(kind, _READ)
@@ -113,7 +113,7 @@ def _inferred_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tup
             yield from _grants(call.kind, METHODS[call.method], call.subresource)
 
 
-def _controller_grants(declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
+def _controller_grants(operator: Operator, declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
     kind = declaration.kind
     yield from _grants(kind, _READ)
     if definition_of(kind).status:
@@ -126,24 +126,25 @@ def _controller_grants(declaration: Declaration[Any]) -> Iterator[tuple[type[Kub
     for owned in declaration.owns:
         yield from _grants(owned.kind, (*_READ, "create", "patch"))
     for watch in declaration.watches:
-        if not _watched_namespaces(watch):
+        if not _watched_namespaces(operator, watch):
             yield from _grants(watch.kind, _READ)
 
 
 def _other_namespace_grants(operator: Operator) -> Iterator[tuple[str, Grant]]:
-    """Permissions to watch in namespaces that the declaration names."""
+    """Permissions to watch in namespaces that the declaration names, or the manager's scope of the kind."""
     for declaration in operator.controllers:
         watches: tuple[Owned | Watch, ...] = (*declaration.owns, *declaration.watches)
         for watch in watches:
-            for namespace in _watched_namespaces(watch):
+            for namespace in _watched_namespaces(operator, watch):
                 yield from ((namespace, grant) for _, grant in _grants(watch.kind, _READ))
 
 
-def _watched_namespaces(watch: Owned | Watch) -> tuple[str, ...]:
-    """The namespaces of a watch; an empty one means all."""
-    if watch.scope is None or not definition_of(watch.kind).namespaced:
+def _watched_namespaces(operator: Operator, watch: Owned | Watch) -> tuple[str, ...]:
+    """The namespaces of a watch, by its own scope or by the manager's; an empty one means all."""
+    scope = watch.scope or operator.scopes.get(watch.kind)
+    if scope is None or not definition_of(watch.kind).namespaced:
         return ()
-    return tuple("" if name == "*" else name for name in watch.scope.namespaces)
+    return tuple("" if name == "*" else name for name in scope.namespaces)
 
 
 def _guessed_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[Call, type[KubeObject], Grant]]:
