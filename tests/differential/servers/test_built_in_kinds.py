@@ -709,6 +709,19 @@ KINDS: dict[str, Sequence[Request]] = {
         merge("/apis/storage.k8s.io/v1/storageclasses/{ns}", {"provisioner": "c.io/d"}),
         delete("/apis/storage.k8s.io/v1/storageclasses/{ns}"),
     ],
+    "flow control that every server needs": [
+        *(
+            merge(f"/apis/flowcontrol.apiserver.k8s.io/v1/{path}", {"spec": spec})
+            for path, spec in (
+                ("flowschemas/exempt", {"matchingPrecedence": 2}),
+                ("flowschemas/catch-all", {"distinguisherMethod": {"type": "ByNamespace"}}),
+                ("flowschemas/catch-all", {"matchingPrecedence": 10000}),
+                ("prioritylevelconfigurations/exempt", {"type": "Limited"}),
+                ("prioritylevelconfigurations/catch-all", {"limited": {"lendablePercent": 5}}),
+                ("prioritylevelconfigurations/catch-all", {"limited": {"lendablePercent": 0}}),
+            )
+        ),
+    ],
     "the rest": [
         post(PDBS, named(spec={"minAvailable": "50%", "selector": SELECTOR})),
         post(PDBS, named("y", spec={"minAvailable": 1, "maxUnavailable": 1})),

@@ -72,6 +72,7 @@ _INTERNAL: Final = (
     "scheduling",
     "storage",
     "autoscaling",
+    "flowcontrol",
 )
 
 
