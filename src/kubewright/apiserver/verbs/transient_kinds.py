@@ -20,7 +20,7 @@ __all__ = ("BINDING", "EVICTION", "OLD_EVICTION", "SCALE", "as_kind", "decode_tr
 BINDING: Final = GroupVersionKind("", "v1", "Binding")
 EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
 OLD_EVICTION: Final = GroupVersionKind("policy", "v1beta1", "Eviction")
-"""Not served any more, but still taken: old clients drain nodes with it (`AcceptsGroupVersion` of EvictionREST)."""
+"""Not served any more, but still taken: old clients drain nodes with it (AcceptsGroupVersion of EvictionREST)."""
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
