@@ -16,6 +16,7 @@ from typing import Generic, TypeVar, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.codec import decode, read
 from kubewright.api.dynamic import PartialObjectMetadata
 from kubewright.api.metadata import ObjectMeta
@@ -53,7 +54,7 @@ class _LabelsOnly(msgspec.Struct, gc=False):
     metadata: _Labels
 
 
-_LABELS = msgspec.json.Decoder(_LabelsOnly)
+_LABELS: DeepDecoder[_LabelsOnly] = DeepDecoder(_LabelsOnly)
 
 
 def metadata_in(data: bytes) -> ObjectMeta:

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from kubewright._base import yaml
 from kubewright.cli.commands.generate import generate
-from kubewright.generate.project import project_files
-from kubewright.manager.operator import Operator
+from kubewright.generate.project import operator_crds, project_files
+from kubewright.manager.operator import Operator, load_operator
 
 OPERATOR = Path(__file__).parent / "operators" / "cache_operator"
 
@@ -55,6 +55,18 @@ def test_every_file_is_listed_by_its_kustomization(config: Path) -> None:
         files = {file.relative_to(config / part).as_posix() for file in (config / part).rglob("*.yaml")}
         files = {name for name in files if not name.startswith("other_namespaces/")}
         assert {*tree["resources"], *tree.get("configurations", ())} == files - {"kustomization.yaml"}
+
+
+def test_without_webhooks_a_kind_that_has_to_be_converted_is_served_in_its_stored_version_alone() -> None:
+    operator = load_operator(str(OPERATOR))
+    name = "caches.cache.example.io"
+
+    with_them, without = operator_crds(operator)[name]["spec"], operator_crds(operator, webhooks=False)[name]["spec"]
+
+    assert with_them["conversion"]["strategy"] == "Webhook"
+    assert {version["name"] for version in with_them["versions"] if version["served"]} == {"v1", "v1alpha1"}
+    assert [version["name"] for version in without["versions"] if version["served"]] == ["v1"]
+    assert len(without["versions"]) == 2
 
 
 def test_stale_output_is_shown_as_a_diff_and_left_as_it_is(config: Path) -> None:
