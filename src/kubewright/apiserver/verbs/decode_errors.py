@@ -14,7 +14,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.object_meta import path_segment_errors, validate_metadata
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.wire.decoding import read_body
+from kubewright.apiserver.wire.decoding import read_object
 from kubewright.apiserver.wire.duplicates import MAX_STRICT_ERRORS, in_text_order
 from kubewright.apiserver.wire.go_json import summarize_data
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
@@ -104,9 +104,11 @@ def as_sent(call: Call, tree: Tree, errors: list[FieldError]) -> list[FieldError
     if call.resource.custom or call.request.method == "PATCH" or all(error.value is not None for error in errors):
         return errors
     try:
-        body, _ = read_body(call.request)
+        body, _ = read_object(call.request)
     except StatusError:
         return errors
+    if call.info.subresource != "status":
+        body.pop("status", None)  # what was sent there was reset
     return [_as_in(body, tree, error) for error in errors]
 
 
