@@ -176,7 +176,10 @@ class Store(Generic[K]):
         if name in self._functions:
             if self._functions[name] is function:
                 return
-            raise ConfigError(f"{self.kind.__name__} has an index {name!r} already; give this one another name")
+            raise ConfigError(
+                f"{self.kind.__name__} has an index {name!r} already, by another function; give this one another name, "
+                "or the same function in both places"
+            )
         self._functions[name] = function
         index = self._indexes[name] = Index()
         for key, entry in self.items():
