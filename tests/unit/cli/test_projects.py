@@ -140,7 +140,7 @@ def test_files_in_the_way_of_a_new_project_are_named(kubewright: Kubewright, tmp
 
 
 def test_a_conflict_with_an_edit_is_refused_until_it_is_forced(kubewright: Kubewright, project: Path) -> None:
-    settings = project / "pyproject.toml"
+    settings = older(project, "pyproject.toml", 'description = "A ', 'description = "An older ')
     settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
     before = contents(project)
 
@@ -154,6 +154,25 @@ def test_a_conflict_with_an_edit_is_refused_until_it_is_forced(kubewright: Kubew
 
     assert forced.returncode == 1
     assert "<<<<<<< yours" in settings.read_text()
+
+
+def test_options_are_edited_in_a_project_whose_files_were_edited(project: Path) -> None:
+    (project / "README.md").write_text("# Mine\n")
+    test = project / "tests/test_podset.py"
+    test.write_text(test.read_text().replace('PodSet.named("sample", "default",', 'PodSet.named("mine", "default",'))
+    edited = test.read_text()
+    settings = project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
+
+    done = separately(project, "edit", "--namespaced", "--namespace", "other", "-o", "json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["kept"] == ["README.md", "tests/test_podset.py"]
+    assert "kept  tests/test_podset.py as you wrote it; a new project has there: made = await" in done.stderr
+    assert 'replaced  namespace = "mine" in pyproject.toml' in done.stderr
+    assert test.read_text() == edited
+    assert 'namespace = "other"\nscope = "namespace"\n' in settings.read_text()
+    assert "kind: Role\n" in (project / "config/rbac/role.yaml").read_text()
 
 
 def test_versions_are_told_for_scripts_even_without_a_server(kubewright: Kubewright, tmp_path: Path) -> None:

@@ -26,11 +26,16 @@ __all__ = ("edit",)
 @click.option("--force", is_flag=True, help="Where your edits are in the way, write both between markers.")
 @with_json_output
 def edit(*, owner: str | None, namespace: str | None, namespaced: bool | None, force: bool) -> ProjectChanges:
-    """Change the project's owner, the operator's namespace, or whether it works only there."""
+    """Change the project's owner, the operator's namespace, or whether it works only there.
+
+    Your edits stay. What you ask for goes into the settings of the project (pyproject.toml, config/default and
+    config/manager) even if you had changed those very lines: then the old ones are printed.
+    """
     options = {"owner": owner, "namespace": namespace, "namespaced": namespaced}
     given = {name: value for name, value in options.items() if value is not None}
     if not given:
         raise click.UsageError("What is to change? Give --owner, --namespace or --namespaced.")
     folder = Path()
-    project = msgspec.structs.replace(load_project(folder), **given).validated()
-    return apply_project(folder, project, force=force)
+    before = load_project(folder)
+    project = msgspec.structs.replace(before, **given).validated()
+    return apply_project(folder, project, force=force, edited=before)
