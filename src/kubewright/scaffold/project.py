@@ -132,15 +132,15 @@ class Project(
             raise ConfigError(f"the owner {self.owner!r} cannot be used: it is one line of visible characters")
         if problems := dns1123_label_errors(self.home):
             raise ConfigError(f"the namespace {self.home!r} cannot be used: {problems[0]}")
-        owners: dict[tuple[str, str], str] = {}
+        owners: dict[str, Kind] = {}
         for entry in self.resources:
             _check_entry(entry, self.domain)
-            group = self.full_group(entry)
-            first = owners.setdefault((entry.version, entry.module), group)
-            if first != group:
+            # The modules of controllers and tests are called after the kind alone.
+            first = owners.setdefault(entry.module, entry)
+            if (self.full_group(first), first.kind) != (self.full_group(entry), entry.kind):
                 raise ConfigError(
-                    f"{entry.kind} in {group or 'core'} and in {first or 'core'} would be one module; "
-                    "give one of the two kinds another name"
+                    f"{entry.kind} in {self.full_group(entry) or 'core'} and {first.kind} in "
+                    f"{self.full_group(first) or 'core'} would be one module; give one of the two kinds another name"
                 )
         return self
 

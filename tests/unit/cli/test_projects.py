@@ -349,6 +349,27 @@ def test_a_kind_that_kubernetes_has_too_is_said_to_be_its_own_unless_a_resource_
     assert any(path.endswith("api/v1/cronjob.py") for path in contents(project)) is own
 
 
+def test_the_advice_of_create_api_is_followed_without_losing_a_controller(project: Path) -> None:
+    controller = project / "pods_operator/controllers/podset.py"
+
+    refused = separately(project, *API)
+    again = separately(project, *API, "--force")
+
+    assert (refused.returncode, again.returncode) == (1, 0), again.stderr
+    assert refused.stderr.endswith("use --force to write its files again\n")
+    assert controller.is_file()
+    assert "controller: true" in (project / FILE).read_text()
+
+    batch = ("create", "api", "--group", "batch", "--version", "v1", "--kind", "CronJob")
+    first = separately(project, *batch)
+    (advice,) = (line for line in first.stderr.splitlines() if "for a kind of your own" in line)
+    own = separately(project, *batch, *advice.partition("add ")[2].split())
+
+    assert own.returncode == 0, own.stderr
+    text = (project / "pods_operator/controllers/cronjob.py").read_text()
+    assert "from pods_operator.api.v1.cronjob import CronJob" in text
+
+
 @pytest.mark.parametrize("owns", ["", ", owns=[ConfigMap]"], ids=["forgotten", "owned"])
 def test_the_doctor_hints_at_children_whose_changes_reconcile_nothing(project: Path, owns: str) -> None:
     file = project / "pods_operator/controllers/podset.py"
