@@ -96,12 +96,13 @@ def apply_project(
 
 def write_manifests(folder: Path) -> list[str]:
     """Run `kubewright generate`; returns the paths of files that changed."""
-    from kubewright.generate.output import write_files
-    from kubewright.generate.project import project_files
+    from kubewright.generate.project import write_project
     from kubewright.manager.operator import load_operator
 
-    config = folder / "config"
-    return [f"config/{path}" for path in write_files(config, project_files(load_operator(str(folder)), config))]
+    done = write_project(load_operator(str(folder)), folder / "config")
+    for path in done.removed:
+        _print_step("removed", f"config/{path}")
+    return [f"config/{path}" for path in done.changed]
 
 
 def _manifests_or_undo(folder: Path, before: Mapping[str, bytes | None]) -> list[str]:

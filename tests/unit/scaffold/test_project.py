@@ -73,8 +73,8 @@ def test_the_first_version_is_the_one_that_is_stored() -> None:
 def test_a_kind_that_is_written_again_keeps_its_controller_its_scope_and_its_plural() -> None:
     one = add_api(EMPTY, **PODSET, namespaced=False, plural="podsetses")
 
-    for more in ({}, {"controller": False}, {"controller": True}):
-        assert add_api(one, **PODSET, overwrite=True, **more) == one
+    for controller in (None, False, True):
+        assert add_api(one, **PODSET, overwrite=True, controller=controller) == one
 
 
 def test_a_kind_gets_its_controller_later_and_keeps_its_scope() -> None:

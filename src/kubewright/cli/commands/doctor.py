@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import click
 import msgspec
 
-from kubewright.cli.reports import count_noun, output_option, print_json
+from kubewright.cli.reports import count_noun, output_option, print_json, stale_sentence
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import cluster_options, load_config
 from kubewright.errors import KubewrightError, NotFound
@@ -99,17 +99,15 @@ def _load_operator(folder: Path, findings: list[_Finding]) -> Operator | None:
 
 
 def _manifest_findings(folder: Path, operator: Operator) -> Iterator[_Finding]:
-    from kubewright.generate.output import differences
-    from kubewright.generate.project import project_files
+    from kubewright.generate.project import stale_files
 
-    config = folder / "config"
     try:
-        stale = differences(config, project_files(operator, config))
+        stale = stale_files(operator, folder / "config")
     except KubewrightError as error:
         yield _Finding("manifests", "wrong", str(error))
         return
     if stale:
-        yield _Finding("manifests", "wrong", f"{len(stale)} files in config are stale; run `kubewright generate`")
+        yield _Finding("manifests", "wrong", stale_sentence(stale))
     else:
         yield _Finding("manifests", "good", "up to date")
 
