@@ -73,10 +73,9 @@ class Manager:
         """`config` says how to reach the cluster: `Config.load()` if neither it nor a `client` is given.
 
         A `client` that is given stays open when the manager stops. `options` are `ManagerOptions.load()` if not given.
-        `namespaces` are those that are watched, all if none is named; `scopes` says more for single kinds, and a
-        controller may declare its own.
-        `cache` makes another cache for a client. `certificates` are what webhooks are served with, if not as the
-        options say.
+        `namespaces` are those that are watched, all if none is named, unless the options name some; `scopes` says more
+        for single kinds, and a controller may declare its own. `cache` makes another cache for a client. `certificates`
+        are what webhooks are served with, if not as the options say.
         """
         self.options = options or ManagerOptions.load()
         clock = clock or SystemClock()
@@ -84,7 +83,8 @@ class Manager:
             self.options,
             config=config,
             client=client,
-            namespaces=(namespaces,) if isinstance(namespaces, str) else tuple(namespaces),
+            namespaces=self.options.watch_namespaces
+            or ((namespaces,) if isinstance(namespaces, str) else tuple(namespaces)),
             scopes=dict(scopes or {}),
             cache=cache,
             certificates=certificates,

@@ -27,10 +27,13 @@ _PROJECT: Final = {
     "Makefile": "project/Makefile",
     "README.md": "project/README.md",
     "pyproject.toml": "project/pyproject.toml",
+    "wheels/README.md": "project/wheels.md",
     "config/default/kustomization.yaml": "config/default.yaml",
     "config/default/metrics_service.yaml": "config/metrics_service.yaml",
+    "config/manager/controller_manager_config.yaml": "config/controller_manager_config.yaml",
     "config/manager/kustomization.yaml": "config/manager_kustomization.yaml",
     "config/manager/manager.yaml": "config/manager.yaml",
+    "config/daemonset/kustomization.yaml": "config/daemonset.yaml",
     "config/network-policy/allow-metrics-traffic.yaml": "config/metrics_traffic.yaml",
     "config/network-policy/kustomization.yaml": "config/network_kustomization.yaml",
     "config/prometheus/kustomization.yaml": "config/prometheus_kustomization.yaml",
@@ -161,7 +164,7 @@ def _test(project: Project, kind: Kind) -> str:
         "kubewright.testing": ["until"],
         _source(project, kind): [kind.kind, f"{kind.kind}Spec"],
     }
-    space = project.home if project.namespaced else "default"
+    space = project.watched[0] if project.watched else "default"
     return _render_module("python/test_kind.py", project, kind, names, space=space)
 
 

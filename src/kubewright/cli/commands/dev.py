@@ -25,6 +25,7 @@ import msgspec
 
 from kubewright._base.extras import optional
 from kubewright.cli.commands.run import assemble_manager, local_options
+from kubewright.cli.namespaces import create_namespaces, place_sample, print_namespaces, watched_by
 from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
@@ -33,11 +34,13 @@ from kubewright.errors import ConfigError, KubewrightError
 from kubewright.manager.flags import Flags
 
 if TYPE_CHECKING:
+    from kubewright.api.resource import KubeObject
     from kubewright.cache.cache import Cache
     from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.manager.manager import Manager
     from kubewright.manager.operator import Operator
+    from kubewright.manager.options import ManagerOptions
 
 __all__ = ("dev",)
 
@@ -174,6 +177,7 @@ class _Session:
         self._webhooks = webhooks
         self._installed: dict[str, Any] = {}
         self._cache: Cache | None = None
+        self._watched: tuple[str, ...] | None = None
         self._stop = asyncio.Event()
 
     async def run(self, *, samples: bool, port: int) -> None:
@@ -211,6 +215,7 @@ class _Session:
             self._begun = begun
 
     _begun: float | None = None
+    _kinds: tuple[type[KubeObject], ...] = ()
     _broken = False
     """The last start failed; what would mend it may be in a file that was not even imported."""
 
@@ -231,6 +236,7 @@ class _Session:
                 if self._installed.get(name) != wanted:
                     await install_crds(client, wanted)
                     self._installed[name] = wanted
+            await self._make_namespaces(operator, client)
             warm = len(self._cache.informers()) if self._cache is not None else 0
             manager = self._manager(operator, config, client)
             await manager.__aenter__()
@@ -247,18 +253,29 @@ class _Session:
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
-    def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
+    async def _make_namespaces(self, operator: Operator, client: Client) -> None:
+        """Those that it works in, and say so once: an object elsewhere would wait for ever."""
+        watched = watched_by(operator, self._options(operator))
+        await create_namespaces(client, watched)
+        if watched != self._watched:
+            print_namespaces(watched)
+        self._watched, self._kinds = watched, operator.kinds
+
+    def _options(self, operator: Operator) -> ManagerOptions:
         from msgspec.structs import replace
 
+        flags = Flags(options={} if self._webhooks else {"webhooks": False})
+        # Any port: the last generation of the operator may still hold its own.
+        return replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
+
+    def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
         from kubewright.cache.cache import Cache
         from kubewright.cache.scope import Scope
 
         self.telling.follow(operator.controllers)
-        flags = Flags(options={} if self._webhooks else {"webhooks": False})
-        # Any port: the last generation of the operator may still hold its own.
-        options = replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
+        options = self._options(operator)
         if self._cache is None:
-            self._cache = Cache(client, default_scope=Scope(namespaces=operator.watched_namespaces(options.namespace)))
+            self._cache = Cache(client, default_scope=Scope(namespaces=watched_by(operator, options)))
         kept = self._cache
         return assemble_manager(operator, options, config, cache=lambda _: kept)
 
@@ -281,7 +298,8 @@ class _Session:
         ]
         try:
             for file in files:
-                for tree in yaml.load_all(file.read_text(encoding="utf-8")):
+                for found in yaml.load_all(file.read_text(encoding="utf-8")):
+                    tree = place_sample(found, self._kinds, self._watched or ())
                     await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
         except (KubewrightError, OSError, ValueError) as error:
             click.secho(f"the samples cannot be applied: {visible(str(error))}", fg="red", err=True)
