@@ -137,7 +137,7 @@ def test_the_namespaces_to_watch_come_from_flag_environment_and_file(tmp_path: P
     file = tmp_path / "manager.yaml"
     file.write_text("watchNamespaces: [from-file, other]\n")
 
-    def loaded(environ: dict[str, str], **arguments: object) -> tuple[str, ...]:
+    def loaded(environ: dict[str, str], **arguments: Any) -> tuple[str, ...]:
         return ManagerOptions.load(file=file, environ=environ, **arguments).watch_namespaces
 
     both = {"WATCH_NAMESPACE": "go", "KUBEWRIGHT_WATCH_NAMESPACES": "ours, other,ours"}

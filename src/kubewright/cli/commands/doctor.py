@@ -159,11 +159,15 @@ async def _cluster_findings(config: Config, operator: Operator | None) -> list[_
 
 
 async def _crd_findings(client: Client, operator: Operator) -> list[_Finding]:
+    from kubewright.cli.definitions import CRD as KIND
+    from kubewright.cli.definitions import definitions_of
     from kubewright.cluster.install import CRD
-    from kubewright.generate.project import operator_crds
 
     findings = []
-    for name, wanted in operator_crds(operator).items():
+    for wanted in definitions_of(operator, Path()):
+        if wanted["kind"] != KIND:
+            continue
+        name = wanted["metadata"]["name"]
         try:
             found = await client.get(CRD, name)
         except NotFound:
