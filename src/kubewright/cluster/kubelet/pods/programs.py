@@ -7,8 +7,8 @@ Nothing is executed. The first rule that applies wins:
 - `sleep N`, `true`, `false`, `echo ...`, `exit N` and small shell scripts of them are simulated; known quick commands
   (`cat`, `ls`, `date`, ...) succeed at once; `while` and `until` loops, `tail -f` and any other last command run for
   ever;
-- without a command, `hello-world` prints and exits, `busybox`, `alpine`, `debian` and `ubuntu` exit at once, as a
-  shell without input does, and `pause` runs for ever;
+- without a command, or with flags alone, `hello-world` prints and exits, `busybox`, `alpine`, `debian` and `ubuntu`
+  exit at once, as a shell without input does, and `pause` runs for ever;
 - any other init container, and any other container of a Job's pod, succeeds shortly; any other container runs for
   ever.
 
@@ -72,7 +72,7 @@ def simulated_program(
         words = [_expand(word, env) for word in argv]
     except ArgumentListTooLong as error:
         return Program(output=(f"exec {argv[0][:_SHOWN]}: {error}",), seconds=short_delay, exit_code=128)
-    if not words:
+    if not words or words[0].startswith("-"):  # flags are for the program of the image
         return _default_program(name, unknown, short_delay)
     script = _script(words)
     if script is not None:

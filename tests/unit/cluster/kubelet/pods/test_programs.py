@@ -61,6 +61,12 @@ def test_without_a_command_a_shell_image_ends_and_a_server_runs() -> None:
     assert run("nginx").seconds == math.inf
 
 
+def test_flags_are_for_the_program_of_the_image() -> None:
+    assert run("manager", "--leader-elect", "--config=/etc/manager.yaml").seconds == math.inf
+    assert run("manager", "--config=/etc/manager.yaml").seconds == math.inf
+    assert run("busybox", "--help").seconds == 0.01
+
+
 def test_pause_runs_for_ever_even_where_programs_are_short_lived() -> None:
     assert run("registry.k8s.io/pause:3.10", short_lived=True).seconds == math.inf
 
