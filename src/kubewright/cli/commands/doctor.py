@@ -139,7 +139,7 @@ def _check_cluster(kubeconfig: str | None, context: str | None, operator: Operat
 
 async def _cluster_findings(config: Config, operator: Operator | None) -> list[_Finding]:
     from kubewright.client.connection import connect
-    from kubewright.generate.rbac.permissions import access_of
+    from kubewright.generate.rbac.permissions import HOME, access_of
 
     async with connect(config) as client:
         version = json.loads((await client.request("GET", "/version", timeout=5)).body)["gitVersion"]
@@ -147,9 +147,19 @@ async def _cluster_findings(config: Config, operator: Operator | None) -> list[_
         if operator is None:
             return findings
         findings += await _crd_findings(client, operator)
-        grants = sorted(access_of(operator).everywhere)
-        allowed = await asyncio.gather(*(_is_allowed(client, grant) for grant in grants))
-    denied = [str(grant) for grant, may in zip(grants, allowed, strict=True) if not may]
+        access = access_of(operator)
+        places = {"": access.cluster, **access.namespaces}
+        grants = [
+            (grant, operator.namespace if place == HOME else place)
+            for place, granted in places.items()
+            for grant in sorted(granted)
+        ]
+        allowed = await asyncio.gather(*(_is_allowed(client, grant, place) for grant, place in grants))
+    denied = [
+        f"{grant} in the namespace {place}" if place else str(grant)
+        for (grant, place), may in zip(grants, allowed, strict=True)
+        if not may
+    ]
     if denied:
         text = f"you may not {'; '.join(denied)}: `kubewright run` would be refused; ask for a role that grants it"
         findings.append(_Finding("permissions", "wrong", text))
@@ -182,8 +192,8 @@ async def _crd_findings(client: Client, operator: Operator) -> list[_Finding]:
     return findings
 
 
-async def _is_allowed(client: Client, grant: Grant) -> bool:
-    """Whether the caller may do it, by a SelfSubjectAccessReview."""
+async def _is_allowed(client: Client, grant: Grant, namespace: str) -> bool:
+    """Whether the caller may do it there, everywhere if no namespace is named, by a SelfSubjectAccessReview."""
     from kubewright.k8s.authorization.v1 import (
         NonResourceAttributes,
         ResourceAttributes,
@@ -199,7 +209,12 @@ async def _is_allowed(client: Client, grant: Grant) -> bool:
         resource, _, part = grant.resource.partition("/")
         spec = SelfSubjectAccessReviewSpec(
             resource_attributes=ResourceAttributes(
-                group=grant.group, resource=resource, subresource=part, verb=grant.verb, name=grant.name
+                group=grant.group,
+                resource=resource,
+                subresource=part,
+                verb=grant.verb,
+                name=grant.name,
+                namespace=namespace,
             )
         )
     review = await client.create(SelfSubjectAccessReview(spec=spec))
