@@ -29,6 +29,7 @@ VENV = Path(sys.executable).parent
 
 NOT_RUN = {
     "howto/from-kopf.md": {"it needs kopf and a cluster of its own; kopf itself is tested in tests/clients"},
+    "request-costs.md": {"it sends requests for the better part of an hour"},
     "tutorial.md": {
         "the tests have Kubewright installed already",
         "there is no container tool and no registry in a test",

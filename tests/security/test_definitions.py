@@ -55,6 +55,17 @@ def test_many_versions_take_time_in_proportion() -> None:
     assert calls(400) < 5 * calls(100)
 
 
+def test_a_definition_has_a_thousand_versions_at_the_most() -> None:
+    versions = [{**version_tree(f"v{number}"), "storage": number == 1} for number in range(1, 1002)]
+
+    errors = validate_crd(definition_tree("versions", versions=versions))
+
+    assert [error.message for error in errors] == ["spec.versions: Too many: 1001: must have at most 1000 items"]
+    allowed = definition_tree("versions", versions=versions[:-1])
+    default_crd(allowed)
+    assert validate_crd(allowed) == []
+
+
 def test_names_that_were_accepted_before_are_looked_up_at_once() -> None:
     """Half a million comparisons of lists would not end within the test's time."""
     tree = definition_tree(

@@ -74,8 +74,8 @@ async def test_a_hundred_repeated_names_are_reported_and_no_more(client: Client,
     assert warnings == tuple(f'duplicate field "data.k{i}"' for i in range(100))
 
 
-async def test_a_name_given_a_hundred_thousand_times_is_reported_once(client: Client, namespace: str) -> None:
-    code, _, warnings = await send(client, namespace, config_map(b",".join([b'"k":""'] * 100_000)))
+async def test_a_name_given_ninety_thousand_times_is_reported_once(client: Client, namespace: str) -> None:
+    code, _, warnings = await send(client, namespace, config_map(b",".join([b'"k":""'] * 90_000)))
 
     assert (code, warnings) == (201, ('duplicate field "data.k"',))
 
@@ -129,7 +129,7 @@ async def test_aliases_of_aliases_are_refused(client: Client, namespace: str) ->
 
 @pytest.mark.parametrize(
     "data",
-    [b'"a":' + b"1" * MEGABYTE, b'"a":1e999999', b'"a":' + b"[" * 100_000, b'"a":' + b"[" * 100_000 + b"]" * 100_000],
+    [b'"a":' + b"1" * MEGABYTE, b'"a":1e999999', b'"a":' + b"[" * 90_000, b'"a":' + b"[" * 90_000 + b"]" * 90_000],
     ids=["long", "large", "unclosed", "deep"],
 )
 async def test_numbers_and_nesting_without_end_are_bad_requests(client: Client, namespace: str, data: bytes) -> None:
@@ -192,9 +192,9 @@ def test_yaml_of_very_many_values_is_refused(body: bytes) -> None:
 
 
 def test_merge_keys_are_merged_in_linear_time() -> None:
-    tree = load(b"<<: [" + b",".join(b"{k%d: 1}" % i for i in range(49_000)) + b"]", max_values=MAX_VALUES)
+    tree = load(b"<<: [" + b",".join(b"{k%d: 1}" % i for i in range(33_000)) + b"]", max_values=MAX_VALUES)
 
-    assert len(tree) == 49_000
+    assert len(tree) == 33_000
 
 
 def test_aliases_repeat_no_more_text_than_an_object_may_have() -> None:

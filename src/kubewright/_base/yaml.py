@@ -297,8 +297,10 @@ def _key(value: Any, mark: Any) -> str:
 _NUMBER_LIKE = re.compile(r"[-+]?\.?[0-9][-+0-9a-fA-FxXoO_.:TtZz ]*")
 """Wider than any reader's numbers and dates: text that matches is quoted."""
 
-_PLAIN = re.compile(r"(?:[^\W]|[/$(.]|-[A-Za-z_-])(?:[^:#]|:(?! |$)|(?<! )#)*")
-"""Text that may begin and go on without quotes in a block; `_is_plain` adds what a pattern cannot express."""
+_PLAIN = re.compile(r"(?:[^\W]|[/$(.]|-[A-Za-z_-])(?:[^:#]|:(?! |$)|(?<! )#)*+")
+"""Text that may begin and go on without quotes in a block; `_is_plain` adds what a pattern cannot express.
+
+It never goes back: to remember where it could takes a hundred bytes for each character."""
 
 
 def _write(value: Any, lines: list[str], first: str, rest: str, depth: int) -> None:

@@ -323,8 +323,8 @@ class _LabelParser:
     """Recursive descent, one method for each rule of the grammar. Messages are the API server's."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = list(_tokens(text))
-        self._position = 0
+        self._tokens = _tokens(text)
+        self._next = next(self._tokens)
 
     def requirements(self) -> list[Requirement]:
         found: list[Requirement] = []
@@ -349,13 +349,16 @@ class _LabelParser:
 
     def _peek(self) -> tuple[str, str]:
         """The next token, where `in` and `notin` are plain words."""
-        kind, literal = self._tokens[self._position]
+        kind, literal = self._next
         return (_IDENTIFIER if kind in _WORDS else kind), literal
 
     def _take(self) -> tuple[str, str]:
         token = self._peek()
-        self._position += 1
+        self._advance()
         return token
+
+    def _advance(self) -> None:
+        self._next = next(self._tokens, (_END, ""))
 
     def _requirement(self) -> Requirement:
         kind, key = self._take()
@@ -376,8 +379,8 @@ class _LabelParser:
         return Requirement(key, operator, tuple(sorted(values)))
 
     def _operator(self) -> Operator:
-        kind, literal = self._tokens[self._position]
-        self._position += 1
+        kind, literal = self._next
+        self._advance()
         operator = _OPERATORS.get(kind)
         if operator is None:
             raise DecodeError(f"found '{literal}', expected: {_BINARY}")
@@ -414,7 +417,7 @@ class _LabelParser:
             return ""
         if kind != _IDENTIFIER:
             raise DecodeError(f"found '{literal}', expected: ',', or identifier")
-        self._position += 1
+        self._advance()
         return literal
 
 

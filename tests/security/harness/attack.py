@@ -102,6 +102,8 @@ class Attack:
     prepare: Action | None
     seconds: float
     """How long what it set going is watched after its answer."""
+    grows: bool
+    """Whether it asks for objects that controllers go on creating: these are the user's, and quotas bound them."""
     spoils: bool
     """Whether the server goes on with it, so that the next attack needs a fresh one."""
 
@@ -115,6 +117,7 @@ def attack(
     where: Where = "apiserver",
     prepare: Action | None = None,
     seconds: float = 5.0,
+    grows: bool = False,
     spoils: bool = False,
 ) -> Callable[[Callable[[Target], Awaitable[Answer]]], Callable[[Target], Awaitable[Answer]]]:
     """Register an attack; its name is the function's, its topic the module's, what it does the docstring's."""
@@ -130,7 +133,8 @@ def attack(
                 action=action,
                 prepare=prepare,
                 seconds=seconds,
-                spoils=spoils,
+                grows=grows,
+                spoils=spoils or grows,
             )
         )
         return action

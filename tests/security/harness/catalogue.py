@@ -45,7 +45,7 @@ class Outcome:
         """Each rule it broke."""
         if self.cost.hold > HOLD_LIMIT:
             yield "held"
-        if self.cost.memory > MEMORY_LIMIT:
+        if self.cost.memory > MEMORY_LIMIT and not self.attack.grows:
             yield "memory"
         if self.internal_error:
             yield "internal error"

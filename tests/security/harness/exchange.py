@@ -41,8 +41,10 @@ class Answer(NamedTuple):
     @property
     def is_internal_error(self) -> bool:
         """Whether the server says that it is at fault, where kube-apiserver would not say so."""
-        if self.code < 500 or self.code in (501, 502, 503):
+        if self.code < 500 or self.code in (501, 502, 503, 505):
             return False  # what is not served, and webhooks and extension servers that are not there
+        if self.size > len(self.body):  # the reason is behind what was kept
+            return b'"message":"Internal error occurred' in self.body
         try:
             return not is_meant(self.code, self.body)
         except Exception:  # what is no Status is not meant

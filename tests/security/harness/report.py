@@ -70,5 +70,6 @@ def _figures(outcomes: list[Outcome], runs: Sequence[RandomRun], machine: str) -
             if attack.topic == topic:
                 what = attack.what.rstrip(".").replace("|", "\\|")
                 hold = f"{cost.hold * 1000:.0f} ms{' **(too much)**' if any(outcome.faults) else ''}"
-                lines.append(f"| {what} | {attack.by} | {hold} | {cost.memory / 1e6:.0f} MB | {outcome.answer} |")
+                memory = f"{cost.memory / 1e6:.0f} MB{', growing' if attack.grows else ''}"
+                lines.append(f"| {what} | {attack.by} | {hold} | {memory} | {outcome.answer} |")
     return "\n".join([*lines, "", ""])

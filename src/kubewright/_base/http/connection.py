@@ -12,13 +12,15 @@ import asyncio
 import gzip
 import re
 import time
+import zlib
 from collections.abc import Mapping
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast, final
 
 from kubewright._base.http.bodies import RequestBody
 from kubewright._base.http.heads import TOO_LARGE, BadRequest, RequestHead
-from kubewright._base.http.messages import TEXT, Hijack, Reply, Response, Stream
+from kubewright._base.http.messages import TEXT, Hijack, LongResponse, Reply, Response, Stream
 from kubewright._base.logs import Logger
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ _BLANKS: Final = 4
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_GZIPPED: Final = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+_GZIP_WINDOW: Final = 31
+"""The largest window of zlib, with the head of a gzip file."""
 _REQUEST_BEGINS: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]")
 
 
@@ -73,6 +78,10 @@ class Connection(asyncio.Protocol):
         """No request has come yet: a client that connects and says nothing is slow, not idle."""
         self._rest: memoryview | None = None
         """What is left to write of a large response."""
+        self._long: int | None = None
+        """How many bytes the rest of a long response keeps in memory, while one is written."""
+        self._readable = asyncio.Event()
+        """Set when the client reads again, for who writes a long response."""
         self._discarding = False
         """The rest of the request is not wanted: the connection ends behind the response."""
         self._since = time.monotonic()
@@ -117,7 +126,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._blocked = True
         if self._stream is None:
-            self._hold(self.backlog)
+            self._hold(self.backlog + (self._long or 0))
 
     def resume_writing(self) -> None:
         self._blocked = False
@@ -126,6 +135,8 @@ class Connection(asyncio.Protocol):
         elif self._rest is not None:
             self._write_rest()
             self._next()
+        elif self._long is not None:
+            self._readable.set()
         elif self._task is None:
             self._since = time.monotonic()
             self._hold(0)
@@ -220,7 +231,7 @@ class Connection(asyncio.Protocol):
             kind = f"Content-Type: {TEXT}" if error.body else "Content-Length: 0"
             text = f"HTTP/1.1 {error.status}\r\n{kind}\r\nConnection: close\r\n\r\n{error.body}"
             self.transport.write(text.encode("utf-8"))
-        if error.status in ("413", TOO_LARGE):
+        if self._body is not None or error.status == TOO_LARGE:  # there may be more of it on its way
             self._linger()
         else:
             self._since = time.monotonic()
@@ -260,6 +271,14 @@ class Connection(asyncio.Protocol):
                 _compress(reply, head)
             self._write_response(reply, without_body=head.method == "HEAD")
             self._next()
+        elif isinstance(reply, LongResponse):
+            self._task = asyncio.current_task()
+            try:
+                await self._write_long(reply, head)
+            finally:
+                self._task = self._long = None
+            self._hold(self.backlog if self._blocked else 0)
+            self._next()
         elif isinstance(reply, Stream):
             self._begin_stream(reply, without_body=head.method == "HEAD")
         else:
@@ -286,12 +305,51 @@ class Connection(asyncio.Protocol):
         self._rest = rest
         self._hold(len(rest) + self.backlog if rest is not None else 0)
 
+    async def _write_long(self, response: LongResponse, request: RequestHead) -> None:
+        """Write each piece when the client has read most of those before."""
+        assert self.transport is not None
+        self._since, self._long = time.monotonic(), response.size
+        headers, compressor = response.headers, None
+        if self._server.gzip_above is not None and _accepts_gzip(request):
+            headers, compressor = {**headers, **_GZIPPED}, zlib.compressobj(1, wbits=_GZIP_WINDOW)
+        self.transport.write(self._head_of(response.code, response.content_type, headers, self._framing()))
+        if request.method == "HEAD":
+            return
+        try:
+            async with aclosing(response.pieces) as pieces:
+                async for piece in pieces:
+                    self._long = max(0, self._long - len(piece))
+                    rest = memoryview(compressor.compress(piece) if compressor is not None else piece)
+                    while len(rest):
+                        await self._until_readable()
+                        self.write(rest[:_PIECE])
+                        rest = rest[_PIECE:]
+            if compressor is not None:
+                self.write(compressor.flush())
+        except Exception as error:
+            # The head has gone out: a broken connection is all that tells the client.
+            _log.exception("a response broke off", method=request.method, target=request.target, error=error)
+            self.abort()
+        else:
+            self._end_chunks()
+
+    async def _until_readable(self) -> None:
+        """Wait while the client does not read, and give the others a turn."""
+        await asyncio.sleep(0)
+        while self._blocked:
+            self._hold((self._long or 0) + self.backlog)
+            self._readable.clear()
+            await self._readable.wait()
+
+    def _framing(self) -> str:
+        if self._version != "1.0":
+            return "Transfer-Encoding: chunked\r\n"
+        self._keep_alive = False  # 1.0 knows no chunks: the end of the connection is the end of the body
+        return ""
+
     def _begin_stream(self, stream: Stream, *, without_body: bool) -> None:
         assert self.transport is not None
-        framing = "Transfer-Encoding: chunked\r\n"
-        if self._version == "1.0":  # knows no chunks: the end of the connection is the end of the stream
-            self._keep_alive, framing = False, ""
-        self.transport.write(self._head_of(stream.code, stream.content_type, stream.headers, framing))
+        self.transport.write(self._head_of(stream.code, stream.content_type, stream.headers, self._framing()))
         if without_body:
             stream.disconnected()
             stream.finish()
@@ -348,10 +406,10 @@ class Connection(asyncio.Protocol):
 
     # the stream's side
 
-    def write(self, data: bytes) -> None:
-        """Send one chunk of a stream."""
+    def write(self, data: bytes | memoryview) -> None:
+        """Send one chunk of a stream or of a long response."""
         if self.transport is not None:
-            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._version == "1.1" else data)
+            self.transport.write(b"".join((b"%x\r\n" % len(data), data, b"\r\n")) if self._version == "1.1" else data)
 
     def end(self) -> None:
         """End a stream; the connection may go on."""
@@ -360,10 +418,13 @@ class Connection(asyncio.Protocol):
         self._stream.finish()
         self._stream = None
         if self.transport is not None:
-            if self._version == "1.1":
-                self.transport.write(b"0\r\n\r\n")
+            self._end_chunks()
             self._since = time.monotonic()
             self._next()
+
+    def _end_chunks(self) -> None:
+        if self.transport is not None and self._version == "1.1":
+            self.transport.write(b"0\r\n\r\n")
 
     @property
     def backlog(self) -> int:
@@ -380,7 +441,7 @@ class Connection(asyncio.Protocol):
     @property
     def waiting_since(self) -> float | None:
         """Since when the server waits for the client; None while a request is answered or a stream is open."""
-        if self._task is not None or self._stream is not None:
+        if self._stream is not None or (self._task is not None and not (self._blocked and self._long is not None)):
             return None
         return self._since
 
@@ -432,6 +493,10 @@ class Connection(asyncio.Protocol):
 
 
 def _compress(response: Response, head: RequestHead) -> None:
-    if "gzip" in head.headers.get("accept-encoding", ""):
+    if _accepts_gzip(head):
         response.body = gzip.compress(response.body, 1)
-        response.headers = {**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        response.headers = {**response.headers, **_GZIPPED}
+
+
+def _accepts_gzip(head: RequestHead) -> bool:
+    return "gzip" in head.headers.get("accept-encoding", "")

@@ -1,4 +1,4 @@
-"""A request, and the three kinds of reply: a `Response` with a whole body, a `Stream`, and a `Hijack`.
+"""A request, and the kinds of reply: a `Response` with a whole body, a `LongResponse`, a `Stream`, and a `Hijack`.
 
 Plain data; `connection` reads requests from sockets and writes replies to them, a handler turns one into the other.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final, Protocol, TypeAlias, final
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-__all__ = ("TEXT", "Hijack", "Reply", "Request", "Response", "Sink", "Stream")
+__all__ = ("TEXT", "Hijack", "LongResponse", "Reply", "Request", "Response", "Sink", "Stream")
 
 TEXT: Final = "text/plain; charset=utf-8"
 
@@ -61,6 +61,17 @@ class Response(msgspec.Struct):
     def text(cls, text: str, *, code: int = 200) -> Response:
         """A response for people."""
         return Response(code, text.encode())
+
+
+class LongResponse(msgspec.Struct):
+    """A response whose body is made piece by piece, as its client reads it, so that all of it is never in memory."""
+
+    pieces: AsyncGenerator[bytes, None]
+    size: int
+    """Bytes of what the pieces are made of, which stays in memory until the last one is made."""
+    content_type: str = TEXT
+    headers: Mapping[str, str] = {}
+    code: int = 200
 
 
 class Sink(Protocol):
@@ -124,4 +135,4 @@ class Hijack:
         self.protocol = protocol
 
 
-Reply: TypeAlias = Response | Stream | Hijack
+Reply: TypeAlias = Response | LongResponse | Stream | Hijack

@@ -12,6 +12,7 @@ from kubewright.api.field_errors import FieldError
 from kubewright.api.names import qualified_name_errors
 from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.wire.value_limits import MAX_SELECTOR
 from kubewright.errors import KubewrightError
 
 __all__ = ("evaluation_error", "validate_empty_metadata", "validate_spec")
@@ -115,6 +116,8 @@ def evaluation_error(attributes: Tree) -> str:
 def _count_requirements(selector: Tree, *, labels: bool) -> tuple[int, int]:
     """The numbers of valid and of invalid requirements."""
     if selector.get("rawSelector"):
+        if len(selector["rawSelector"]) > MAX_SELECTOR:
+            return 0, 1
         try:
             (Selector if labels else FieldSelector).parse(selector["rawSelector"])
         except KubewrightError:

@@ -22,6 +22,7 @@ from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
 from kubewright.apiserver.wire.users import User, node_name
+from kubewright.apiserver.wire.value_limits import MAX_SELECTOR
 
 __all__ = ("Reviews",)
 
@@ -159,8 +160,8 @@ def _target(spec: Tree) -> RequestInfo:
 
 def _field_selector(attributes: Tree) -> str:
     """The field selector of a review; requirements that equal no simple selector are left out: they only restrict."""
-    if attributes.get("rawSelector"):
-        return str(attributes["rawSelector"])
+    if raw := str(attributes.get("rawSelector") or ""):
+        return raw if len(raw) <= MAX_SELECTOR else ""
     return ",".join(
         f"{requirement.get('key', '')}={requirement['values'][0]}"
         for requirement in attributes.get("requirements") or ()

@@ -24,7 +24,7 @@ from kubewright.api.times import format_micro_time
 from kubewright.apiserver.wire.decoding import read_body
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
-from kubewright.apiserver.wire.responses import Reply, Response, Stream, encode_json
+from kubewright.apiserver.wire.responses import LongResponse, Reply, Response, Stream, encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.apiserver.wire.users import User
 from kubewright.errors import ClusterError
@@ -198,7 +198,7 @@ def _ip(text: str) -> str:
 
 def _status(reply: Reply) -> dict[str, Any]:
     if not isinstance(reply, Response):
-        return {"metadata": {}, "code": reply.code if isinstance(reply, Stream) else 101}
+        return {"metadata": {}, "code": reply.code if isinstance(reply, (LongResponse, Stream)) else 101}
     given = _response_status(reply)
     status: dict[str, Any] = {"metadata": {}}
     for name in ("status", "message", "reason", "details"):

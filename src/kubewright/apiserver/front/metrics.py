@@ -7,7 +7,7 @@ from typing import Final, final
 from kubewright._base.metrics import Metrics
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Request, RequestInfo
-from kubewright.apiserver.wire.responses import Reply, Response, Stream
+from kubewright.apiserver.wire.responses import LongResponse, Reply, Response, Stream
 from kubewright.apiserver.wire.users import User
 
 __all__ = ("RequestMetrics",)
@@ -46,7 +46,7 @@ class RequestMetrics:
 
     def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
         """Count one request."""
-        code = str(reply.code) if isinstance(reply, (Response, Stream)) else "101"
+        code = str(reply.code) if isinstance(reply, (Response, LongResponse, Stream)) else "101"
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         verb = _VERBS.get(info.verb, info.verb.upper())
         labels = (verb, info.group, info.version, info.resource, info.subresource, scope)

@@ -27,7 +27,15 @@ from kubewright.apiserver.kinds.system_metadata import new_uid
 from kubewright.apiserver.storage.store import SpaceExceeded
 from kubewright.apiserver.wire.negotiation import MediaType, is_pretty_print, negotiate
 from kubewright.apiserver.wire.requests import Request, RequestInfo, request_info
-from kubewright.apiserver.wire.responses import Reply, Response, Stream, error_response, indent, path_not_found
+from kubewright.apiserver.wire.responses import (
+    LongResponse,
+    Reply,
+    Response,
+    Stream,
+    error_response,
+    indent,
+    path_not_found,
+)
 from kubewright.apiserver.wire.status_errors import (
     StatusError,
     bad_request,
@@ -142,7 +150,7 @@ class Router:
             reply = error_response(internal_error(f"{type(exc).__name__}: {exc}"), _error_media_type(request))
         if isinstance(reply, Response) and self._is_pretty(request, info):
             await off_loop(len(reply.body), partial(indent, reply))
-        if isinstance(reply, (Response, Stream)):
+        if isinstance(reply, (Response, LongResponse, Stream)):
             reply.headers = {"Audit-Id": request.audit_id, **headers, **reply.headers}
         seconds = time.perf_counter() - started
         for observer in self._observers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.conversion import convert
@@ -16,6 +16,7 @@ from kubewright.apiserver.printers.texts import name_of, number
 
 __all__ = ("cells", "row_conditions", "row_order", "scale_cells")
 
+T = TypeVar("T")
 Printer = Callable[[Tree, datetime], list[Any]]
 
 _AUTOSCALER: Final = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
@@ -102,8 +103,13 @@ def row_conditions(resource: Resource, tree: Tree) -> list[Tree]:
     return pods.pod_conditions(tree) if not resource.custom and resource.kind.kind == "Pod" else []
 
 
-def row_order(resource: Resource, trees: Sequence[Tree]) -> Sequence[Tree]:
+def row_order(resource: Resource, items: Sequence[T], *, tree_of: Callable[[T], Tree]) -> Sequence[T]:
     """The objects of a list in the order of their rows: FlowSchemas by precedence, all others unchanged."""
     if resource.custom or resource.kind.kind != "FlowSchema":
-        return trees
-    return sorted(trees, key=lambda tree: (number(tree, "spec", "matchingPrecedence"), name_of(tree)))
+        return items
+
+    def key(item: T) -> tuple[int, str]:
+        tree = tree_of(item)
+        return number(tree, "spec", "matchingPrecedence"), name_of(tree)
+
+    return sorted(items, key=key)

@@ -30,7 +30,7 @@ from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import respond_list, respond_object
 from kubewright.apiserver.wire.decoding import decode_json, not_an_object_error, read_body, type_meta_error
 from kubewright.apiserver.wire.options import DeleteOptions, delete_options, list_options
-from kubewright.apiserver.wire.responses import Response, object_response
+from kubewright.apiserver.wire.responses import LongResponse, Response, object_response
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, conflict, not_found
 
 __all__ = ("DeleteHandler",)
@@ -79,7 +79,7 @@ class DeleteHandler:
             return await respond_object(call, value)
         return object_response(_success_status(call, decode_json(value)), call.output, headers=call.headers())
 
-    async def collection(self, call: Call) -> Response:
+    async def collection(self, call: Call) -> Response | LongResponse:
         """Delete every object that a list with the same parameters would return."""
         options = self._options(call)
         wanted = list_options({**call.request.query, "resourceVersion": ""}, watch=False)

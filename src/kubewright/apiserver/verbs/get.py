@@ -23,7 +23,7 @@ from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import respond_list, respond_object
 from kubewright.apiserver.wire.go_json import syntax_error
 from kubewright.apiserver.wire.options import ListOptions, list_options, parse_bool, parse_resource_version
-from kubewright.apiserver.wire.responses import Response, encode_json
+from kubewright.apiserver.wire.responses import LongResponse, Response, encode_json
 from kubewright.apiserver.wire.status_errors import (
     StatusError,
     bad_request,
@@ -71,7 +71,7 @@ class ReadHandler:
             raise not_found(call.resource.group_resource, call.info.name)
         return await respond_object(call, await call.resource.bytes_of(entry))
 
-    async def list(self, call: Call) -> Response:
+    async def list(self, call: Call) -> Response | LongResponse:
         """List the objects of a namespace, or of all, or a page of them."""
         options = list_options(call.request.query, watch=False)
         resource = call.resource

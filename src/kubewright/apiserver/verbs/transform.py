@@ -12,7 +12,7 @@ from typing import Any, Final
 from kubewright.api.field_errors import FieldError
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.large_requests import off_loop
-from kubewright.apiserver.kinds.resources import Resource
+from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.printers import (
     cells,
     column_definitions,
@@ -21,14 +21,16 @@ from kubewright.apiserver.printers import (
     scale_cells,
     scale_columns,
 )
+from kubewright.apiserver.verbs.long_lists import LONG_LIST, LongList, respond_long_list
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import JSON
-from kubewright.apiserver.wire.responses import Response, encode_json, object_response
+from kubewright.apiserver.wire.responses import LongResponse, Response, encode_json, object_response
 from kubewright.apiserver.wire.status_errors import bad_request, status_error
 
 __all__ = ("metadata_only", "respond_list", "respond_object", "respond_scale", "table_tree")
 
 _META: str = "meta.k8s.io/v1"
+_COPIES: Final = 1000
 _ROWS: Final = 8
 """Rows and metadata take this part of the work of a conversion: kubectl's tables are not to wait for large requests."""
 
@@ -71,27 +73,32 @@ def _transformed_object(call: Call, value: bytes, code: int) -> Response:
     return object_response(tree, output, code=code, headers=call.headers())
 
 
-async def respond_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
+async def respond_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response | LongResponse:
     """The response with a list of objects; `meta` is the metadata of the list."""
     output, resource = call.output, call.resource
+    size = sum(map(len, items))
     if output.as_kind:
-        return await off_loop(sum(map(len, items)) // _ROWS, lambda: _shortened_list(call, items, meta))
-    kind = resource.list_kind
+        if size > LONG_LIST:
+            return await respond_long_list(call, _long_list_of_rows(call, items, meta))
+        return await off_loop(size // _ROWS, lambda: _shortened_list(call, items, meta))
     if resource.custom:
         meta = {"continue": "", **meta}
-    head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
-        kind.encode(),
-        resource.kind.api_version.encode(),
-        encode_json(meta),
-    )
-    if not resource.custom:
-        # The items of a built-in list have no kind and apiVersion: those of the list are enough.
-        skip = len(resource.prefix)
-        items = [b"{" + item[skip:] for item in items]
-    body = b"".join((head, b",".join(items), b"]}\n"))
+    members = {"kind": resource.list_kind, "apiVersion": resource.kind.api_version, "metadata": meta}
+    # The items of a built-in list have no kind and apiVersion: those of the list are enough.
+    skip = 0 if resource.custom else len(resource.prefix)
+    if size > LONG_LIST:
+        objects = LongList(members, items, encode=lambda item: _without_prefix(item, skip), share=_COPIES)
+        return await respond_long_list(call, objects)
+    if skip:
+        items = [_without_prefix(item, skip) for item in items]
+    body = b"".join((encode_json(members)[:-1], b',"items":[', b",".join(items), b"]}\n"))
     if output.media != JSON:
         return await off_loop(len(body), lambda: object_response(decode_json(body), output, headers=call.headers()))
     return Response(200, body, JSON, call.headers())
+
+
+def _without_prefix(item: bytes, size: int) -> bytes:
+    return b"{" + item[size:] if size else item
 
 
 def _shortened_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
@@ -102,9 +109,36 @@ def _shortened_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) ->
         return object_response(tree, output, headers=call.headers())
     _check_partial_kind(call, is_list=True)
     partial = [metadata_only(decode_json(item), output.version) for item in items]
-    api_version = f"meta.k8s.io/{output.version}"
-    tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
+    tree = {**_partial_list(call, meta), "items": partial}
     return object_response(tree, output, headers=call.headers())
+
+
+def _partial_list(call: Call, meta: dict[str, Any]) -> dict[str, Any]:
+    api_version = f"meta.k8s.io/{call.output.version}"
+    return {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta}
+
+
+def _long_list_of_rows(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> LongList:
+    resource, version = call.resource, call.output.version
+    if call.output.as_kind != "Table":
+        _check_partial_kind(call, is_list=True)
+        return LongList(
+            _partial_list(call, meta),
+            items,
+            encode=lambda item: encode_json(metadata_only(decode_json(item), version)),
+            share=_ROWS,
+        )
+    include = call.request.query.get("includeObject", "")
+    table = table_tree(resource, (), include)
+    del table["rows"]
+    items = row_order(resource, items, tree_of=decode_json)
+    return LongList(
+        {**table, "metadata": meta},
+        items,
+        encode=lambda item: encode_json(_row(resource, decode_json(item), include)),
+        share=_ROWS,
+        items_name="rows",
+    )
 
 
 def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, columns: bool = True) -> dict[str, Any]:
@@ -112,18 +146,21 @@ def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, colu
     if include not in ("", "None", "Metadata", "Object"):
         error = FieldError("includeObject", "Invalid", "must be 'Metadata', 'Object', 'None', or empty", include)
         raise bad_request(f"Unable to convert to Table as requested: {error.message}")
-    rows = []
-    for tree in row_order(resource, [decode_json(item) for item in items]):
-        row: dict[str, Any] = {"cells": cells(resource, tree)}
-        if conditions := row_conditions(resource, tree):
-            row["conditions"] = conditions
-        if include == "Object":
-            row["object"] = tree
-        else:
-            row["object"] = None if include == "None" else metadata_only(tree)
-        rows.append(row)
+    trees = row_order(resource, [decode_json(item) for item in items], tree_of=lambda tree: tree)
+    rows = [_row(resource, tree, include) for tree in trees]
     definitions = column_definitions(resource) if columns else None
     return {"kind": "Table", "apiVersion": _META, "metadata": {}, "columnDefinitions": definitions, "rows": rows}
+
+
+def _row(resource: Resource, tree: Tree, include: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"cells": cells(resource, tree)}
+    if conditions := row_conditions(resource, tree):
+        row["conditions"] = conditions
+    if include == "Object":
+        row["object"] = tree
+    else:
+        row["object"] = None if include == "None" else metadata_only(tree)
+    return row
 
 
 def respond_scale(call: Call, scale: dict[str, Any]) -> Response:

@@ -21,6 +21,7 @@ from kubewright.api.go_text import quoted
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, invalid, status_error
+from kubewright.apiserver.wire.value_limits import MAX_SELECTOR
 from kubewright.errors import DecodeError
 
 __all__ = (
@@ -78,12 +79,22 @@ class ListOptions(Struct, frozen=True):
     initial_events: bool | None = None
 
 
+_SHORT: Final = 1024
+"""Characters of a selector that is worth remembering."""
 _EVERYTHING: Final = Selector.parse("")
 _ANY_FIELD: Final = FieldSelector()
 
 
-@lru_cache(maxsize=512)
 def _labels(text: str) -> Selector:
+    return (_cached_labels if len(text) <= _SHORT else _parse_labels)(text)
+
+
+def _fields(text: str) -> FieldSelector:
+    return (_cached_fields if len(text) <= _SHORT else _parse_fields)(text)
+
+
+def _parse_labels(text: str) -> Selector:
+    _check_size(text)
     try:
         return Selector.parse(text)
     except DecodeError as exc:
@@ -93,13 +104,22 @@ def _labels(text: str) -> Selector:
         raise bad_request(message if plain else f"unable to parse requirement: {message}") from None
 
 
-@lru_cache(maxsize=512)
-def _fields(text: str) -> FieldSelector:
+def _parse_fields(text: str) -> FieldSelector:
+    _check_size(text)
     try:
         return FieldSelector.parse(text)
     except DecodeError as exc:
         # Go prints the rune as a number.
         raise bad_request(_UNESCAPED.sub(lambda found: str(ord(found[1])), str(exc))) from None
+
+
+_cached_labels: Final = lru_cache(maxsize=512)(_parse_labels)
+_cached_fields: Final = lru_cache(maxsize=512)(_parse_fields)
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MAX_SELECTOR:
+        raise bad_request(f"a selector has {len(text)} characters, and this server reads at most {MAX_SELECTOR}")
 
 
 def _invalid(kind: str, errors: Iterable[FieldError]) -> StatusError:

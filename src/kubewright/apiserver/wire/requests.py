@@ -18,6 +18,7 @@ from msgspec import Struct
 from kubewright.api.kinds import GroupResource, GroupVersion
 from kubewright.api.selectors import FieldSelector
 from kubewright.apiserver.wire.users import User
+from kubewright.apiserver.wire.value_limits import MAX_SELECTOR
 from kubewright.errors import DecodeError
 from kubewright.schema.check.object_metadata import path_segment_errors
 
@@ -206,7 +207,7 @@ def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInf
 def _only_name(query: Mapping[str, str]) -> str:
     """The name in a field selector on metadata.name, so that a role with resourceNames allows list and watch."""
     selector = query.get("fieldSelector", "")
-    if "metadata.name" not in selector:
+    if "metadata.name" not in selector or len(selector) > MAX_SELECTOR:
         return ""
     try:
         name = FieldSelector.parse(selector).required_value("metadata.name") or ""

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import json
 
 from kubewright._base.http import messages
-from kubewright._base.http.messages import Hijack, Sink
+from kubewright._base.http.messages import Hijack, LongResponse, Sink
 from kubewright._base.yaml import dump
 from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
 from kubewright.apiserver.wire.protobuf import encode
@@ -20,6 +20,7 @@ from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = (
     "Hijack",
+    "LongResponse",
     "Reply",
     "Response",
     "Sink",

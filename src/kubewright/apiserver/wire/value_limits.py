@@ -1,4 +1,4 @@
-"""How many values the body of one request may have, and the answer to one with more.
+"""How many values the body of one request may have, and how long a selector may be.
 
 A value of two bytes, such as `{}`, takes a hundred bytes once it is decoded, and a write has several copies of it.
 Bytes alone, which `http` limits, do not bound that. kube-apiserver has no such limit; no object near its own limit of
@@ -11,10 +11,13 @@ from typing import Final
 
 from kubewright.apiserver.wire.status_errors import StatusError, too_large
 
-__all__ = ("MAX_VALUES", "check_json_values", "too_many_values")
+__all__ = ("MAX_SELECTOR", "MAX_VALUES", "check_json_values", "too_many_values")
 
-MAX_VALUES: Final = 150_000
+MAX_VALUES: Final = 100_000
 """Members of objects, items of lists, and the objects and lists themselves."""
+MAX_SELECTOR: Final = 64 * 1024
+"""Characters of a selector, which is parsed, and compared with each object. kube-apiserver reads what its limit of a
+request's head allows."""
 _SHORTEST: Final = 2
 """Bytes of the shortest value, with the comma behind it."""
 _PIECE: Final = 65_536

@@ -14,10 +14,11 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, final
 
-from kubewright.api.codec import decode_tree, to_tree
+from kubewright.api.codec import decode_tree, encode_tree, to_tree
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.metadata import ObjectMeta
 from kubewright.apiserver.admission.policies.type_checking import kinds_to_check, resource_type, type_warnings
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.cel import CelType
 from kubewright.client.client import Client
 from kubewright.client.discovery import ApiResourceList
@@ -62,10 +63,10 @@ class ValidatingAdmissionPolicyStatusController:
         if param_kind:
             gvk = GroupVersionKind.of(param_kind.get("apiVersion") or "", param_kind.get("kind") or "")
             params = await _type_of(client, gvk)
-        warnings = [
-            ExpressionWarning(field_ref=warning.path, warning=warning.text)
-            for warning in type_warnings(spec, types, params)
-        ]
+        # Every expression is compiled for every kind.
+        size = len(types) * len(encode_tree(spec))
+        found_warnings = await off_loop(size, lambda: type_warnings(spec, types, params))
+        warnings = [ExpressionWarning(field_ref=each.path, warning=each.text) for each in found_warnings]
         status = ValidatingAdmissionPolicyStatus(
             observed_generation=generation, type_checking=TypeChecking(expression_warnings=warnings or None)
         )

@@ -15,7 +15,7 @@ from typing import Final, final
 
 from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.wire.requests import Peer, Request, decode_path
-from kubewright.apiserver.wire.responses import Reply, Response, Stream
+from kubewright.apiserver.wire.responses import LongResponse, Reply, Response, Stream
 from kubewright.client.config.config import default_user_agent
 from kubewright.client.transport.request_head import encode_query
 from kubewright.client.transport.responses import warning_texts
@@ -39,6 +39,8 @@ class DirectTransport:
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         reply = await self._handle(request)
+        if isinstance(reply, LongResponse):
+            reply = await _read_whole(reply)
         if not isinstance(reply, Response):
             if isinstance(reply, Stream):
                 reply.finish()
@@ -50,6 +52,8 @@ class DirectTransport:
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
         reply = await self._handle(request)
+        if isinstance(reply, LongResponse):
+            reply = await _read_whole(reply)
         if isinstance(reply, Response):
             yield _WholeResponse(reply)
         elif isinstance(reply, Stream):
@@ -178,6 +182,11 @@ class _WholeResponse:
 
     async def read(self) -> bytes:
         return self._body
+
+
+async def _read_whole(reply: LongResponse) -> Response:
+    body = b"".join([piece async for piece in reply.pieces])
+    return Response(reply.code, body, reply.content_type, reply.headers)
 
 
 def _headers(reply: Response | Stream) -> dict[str, str]:

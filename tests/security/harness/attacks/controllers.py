@@ -23,13 +23,13 @@ def _workload(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def replicas_of_a_stateful_set(on: Target) -> Answer:
     """A StatefulSet of 2,147,483,647 replicas."""
     return await on.post(f"{_APPS}/statefulsets", _workload("huge", replicas=_HUGE, serviceName="a"))
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def parallel_replicas_of_a_stateful_set(on: Target) -> Answer:
     """The same, all at once."""
     body = _workload("huge", replicas=_HUGE, serviceName="a", podManagementPolicy="Parallel")
@@ -43,33 +43,33 @@ async def ordinals_of_a_stateful_set(on: Target) -> Answer:
     return await on.post(f"{_APPS}/statefulsets", body)
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def replicas_of_a_deployment(on: Target) -> Answer:
     """A Deployment of 2,147,483,647 replicas."""
     return await on.post(f"{_APPS}/deployments", _workload("huge", replicas=_HUGE))
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def replicas_of_a_replica_set(on: Target) -> Answer:
     """A ReplicaSet of 2,147,483,647 replicas."""
     return await on.post(f"{_APPS}/replicasets", _workload("huge", replicas=_HUGE))
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def replicas_of_a_replication_controller(on: Target) -> Answer:
     """A ReplicationController of as many."""
     body = {"metadata": {"name": "huge"}, "spec": {"replicas": _HUGE, "selector": {"a": "b"}, "template": _template()}}
     return await on.post(f"{NAMESPACE}/replicationcontrollers", body)
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def parallelism_of_a_job(on: Target) -> Answer:
     """A Job of as many pods at a time."""
     spec = {"parallelism": _HUGE, "completions": _HUGE, "template": _template(restartPolicy="Never")}
     return await on.post(f"{_BATCH}/jobs", {"metadata": {"name": "huge"}, "spec": spec})
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def indexes_of_a_job(on: Target) -> Answer:
     """An indexed Job with the largest number of completions that is allowed."""
     spec = {
@@ -121,7 +121,7 @@ async def a_schedule_that_never_comes(on: Target) -> Answer:
     return answer
 
 
-@attack(by="editor", spoils=True, seconds=8)
+@attack(by="editor", grows=True, seconds=8)
 async def a_large_template(on: Target) -> Answer:
     """A Deployment of a thousand replicas whose pods have a megabyte each."""
     template = _template()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import gzip
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 
 import msgspec
 import pytest
 
-from kubewright._base.http.messages import Hijack, Reply, Request, Response, Sink, Stream
+from kubewright._base.http.messages import Hijack, LongResponse, Reply, Request, Response, Sink, Stream
 from kubewright._base.http.server import HttpServer, Limits, request_handler
 
 LIMIT = 1000
@@ -264,6 +265,78 @@ async def test_a_client_of_http_1_0_gets_a_stream_until_the_end_of_the_connectio
 
     async with asyncio.timeout(30):
         assert (await peer.reader.read()).endswith(b"\r\n\r\nticktock")
+
+
+async def parts(*pieces: bytes) -> AsyncGenerator[bytes, None]:
+    for piece in pieces:
+        yield piece
+
+
+async def test_a_long_response_is_sent_in_chunks_and_the_connection_goes_on(peer: Peer) -> None:
+    peer.replies["/long"] = LongResponse(parts(b"first", b"", b"second"), 11)
+    await peer.send(post(b"", path="/long") + post(b"next"))
+
+    head = await peer.reader.readuntil(b"\r\n\r\n")
+    assert b"Transfer-Encoding: chunked" in head
+    assert await peer.reader.readuntil(b"0\r\n\r\n") == b"5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n"
+    assert await peer.receive() == (200, b"next")
+
+
+async def test_a_long_response_is_compressed_for_who_accepts_it(peer: Peer) -> None:
+    peer.replies["/long"] = LongResponse(parts(*[b"a" * 1000] * 9), 9000)
+    await peer.send(b"GET /long HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n")
+
+    async with asyncio.timeout(30):
+        head, _, body = (await peer.reader.read()).partition(b"\r\n\r\n")
+    assert b"Content-Encoding: gzip" in head
+    assert gzip.decompress(body) == b"a" * 9000
+
+
+async def test_of_a_long_response_to_a_head_request_there_is_the_head_alone(peer: Peer) -> None:
+    peer.replies["/long"] = LongResponse(parts(b"body"), 4)
+    await peer.send(b"HEAD /long HTTP/1.1\r\nHost: x\r\n\r\n" + post(b"next"))
+
+    assert b"200 OK" in await peer.reader.readuntil(b"\r\n\r\n")
+    assert await peer.receive() == (200, b"next")
+
+
+async def test_a_long_response_waits_for_a_client_that_does_not_read(peer: Peer) -> None:
+    size, made, ended = 1_000_000, 0, asyncio.Event()
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        nonlocal made
+        try:
+            for _ in range(200):
+                made += 1
+                yield b"x" * size
+        finally:
+            ended.set()
+
+    peer.replies["/long"] = LongResponse(pieces(), 200 * size)
+    await peer.send(post(b"", path="/long"))
+    await peer.reader.readuntil(b"\r\n\r\n")
+    (connection,) = peer.server.open
+    async with asyncio.timeout(30):
+        while connection.held < 100 * size:  # noqa: ASYNC110 - a full socket tells the server alone
+            await asyncio.sleep(0)
+    assert made < 100  # the rest is made when there is room in the buffers of both sockets
+
+    connection.abort()
+    async with asyncio.timeout(30):
+        await ended.wait()
+
+
+async def test_a_long_response_that_breaks_off_breaks_the_connection(peer: Peer) -> None:
+    async def broken() -> AsyncGenerator[bytes, None]:
+        yield b"begun"
+        raise RuntimeError("broken")
+
+    peer.replies["/long"] = LongResponse(broken(), 5)
+    await peer.send(post(b"", path="/long"))
+
+    with suppress(ConnectionError):
+        async with asyncio.timeout(30):
+            assert b"0\r\n\r\n" not in await peer.reader.read()
 
 
 class Echo(asyncio.Protocol):

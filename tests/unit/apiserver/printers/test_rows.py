@@ -103,13 +103,13 @@ def test_a_completed_pod_has_a_row_condition() -> None:
 
 
 def test_flow_schemas_are_listed_by_precedence() -> None:
-    trees = [
+    trees: list[dict[str, Any]] = [
         {"metadata": {"name": name}, "spec": {"matchingPrecedence": number}}
         for name, number in (("c", 5), ("b", 9), ("a", 9), ("d", 1))
     ]
-    found = row_order(resource_of("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"), trees)
+    found = row_order(resource_of("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"), trees, tree_of=dict)
     assert [tree["metadata"]["name"] for tree in found] == ["d", "c", "a", "b"]
-    assert row_order(resource_of("v1", "ConfigMap"), trees) is trees
+    assert row_order(resource_of("v1", "ConfigMap"), trees, tree_of=dict) is trees
 
 
 def test_a_kind_without_a_printer_has_its_creation_time() -> None:

@@ -6,6 +6,7 @@ their bindings change. For a failed validation the plugin does what the binding 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from kubewright.apiserver.admission.webhooks.matcher import VersionedAttributes
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes
+from kubewright.apiserver.kinds.large_requests import off_loop
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -75,6 +77,7 @@ class ValidatingAdmissionPolicy:
         self._bindings = store.table(f"{_GROUP}/validatingadmissionpolicybindings")
         self._policies: tuple[_Policy, ...] = ()
         self._stale = True
+        self._compiling = asyncio.Lock()
         self._table.watch(self)
         self._bindings.watch(self)
 
@@ -86,9 +89,7 @@ class ValidatingAdmissionPolicy:
         """Never called: the tables stay."""
 
     def handles(self, attributes: Attributes) -> bool:
-        if self._stale:
-            self._compile()
-        if not self._policies:
+        if not self._policies and not self._is_outdated:
             return False
         resource = attributes.resource
         if attributes.subresource == "binding" and attributes.operation != "CREATE":
@@ -96,6 +97,8 @@ class ValidatingAdmissionPolicy:
         return not (resource.kind.group == _GROUP and resource.plural in EXEMPT_RESOURCES)
 
     async def validate(self, attributes: Attributes) -> None:
+        if self._is_outdated:
+            await self._compile()
         others = equivalent_resources(self._catalog, attributes.resource)
         versioned = VersionedAttributes(attributes)
         denials: list[_Denial] = []
@@ -106,20 +109,30 @@ class ValidatingAdmissionPolicy:
         if denials:
             raise _denied_error(attributes, denials[0])
 
-    def _compile(self) -> None:
-        self._stale = False
+    @property
+    def _is_outdated(self) -> bool:
+        return self._stale or self._compiling.locked()
+
+    async def _compile(self) -> None:
+        """Compile what there is now; writes that come meanwhile wait for it, too."""
+        async with self._compiling:
+            while self._stale:
+                self._stale = False
+                await self._compile_all()
+
+    async def _compile_all(self) -> None:
         bindings: dict[str, list[_Binding]] = {}
         for entry in self._bindings.entries():
             tree = decode_json(entry.value)
             spec = tree.get("spec") or {}
             bindings.setdefault(str(spec.get("policyName")), []).append(_binding(tree["metadata"]["name"], spec))
         found = []
-        for entry in self._table.entries():
+        for entry in list(self._table.entries()):
             bound = bindings.get(entry.key)
             if bound:
                 spec = decode_json(entry.value).get("spec") or {}
                 constraints = constraints_of(spec.get("matchConstraints") or {})
-                program = compile_policy(spec)
+                program = await off_loop(len(entry.value), lambda spec=spec: compile_policy(spec))  # type: ignore[misc]
                 found.append(_Policy(entry.key, constraints, program, spec.get("paramKind"), tuple(bound)))
         self._policies = tuple(found)
 

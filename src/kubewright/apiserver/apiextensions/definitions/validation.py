@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from kubewright.api.field_errors import FieldError, bad_value, unsupported
+from kubewright.api.field_errors import FieldError, bad_value, too_many, unsupported
 from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
 from kubewright.apiserver.apiextensions.definitions.approval import approval_errors
@@ -64,6 +64,8 @@ _AT_ROOT: Final = (
 )
 
 _WITH_STATUS: Final = "at the root of the schema if the status subresource is enabled"
+_MAX_VERSIONS: Final = 1_000
+"""Each is served, with a schema and documents of its own. kube-apiserver has no limit."""
 _ALL_LIST_RULES: Final = ListRules()
 
 
@@ -90,6 +92,8 @@ def validate_crd(
 ) -> list[FieldError]:
     """The errors of a CRD, or of its update; nothing is changed."""
     spec, metadata = crd.get("spec") or {}, crd.get("metadata") or {}
+    if (count := len(spec.get("versions") or ())) > _MAX_VERSIONS:
+        return [too_many("spec.versions", count, _MAX_VERSIONS)]
     if old is None:
         options = _Options(validate_rules=validate_rules)
         found = validate_metadata(metadata, namespaced=False, name_errors=_name_validator(spec))

@@ -14,6 +14,8 @@ from kubewright.apiserver.wire.protobuf.envelope import (
     decode_body,
     decode_watch_event,
     encode,
+    encode_around,
+    encode_items,
     encode_watch_event,
     has_protobuf,
 )
@@ -26,6 +28,8 @@ __all__ = (
     "decode_body",
     "decode_watch_event",
     "encode",
+    "encode_around",
+    "encode_items",
     "encode_watch_event",
     "has_protobuf",
 )

@@ -12,13 +12,14 @@ encoding, nor do they in kube-apiserver: ask `has_protobuf` first. The caller ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import Json
 from kubewright.apiserver.wire.protobuf.decoder import decode_message
-from kubewright.apiserver.wire.protobuf.encoder import encode_message
-from kubewright.apiserver.wire.protobuf.messages import inline_message, message_of_kind
+from kubewright.apiserver.wire.protobuf.encoder import encode_message, varint
+from kubewright.apiserver.wire.protobuf.messages import Message, inline_message, message_of_kind
 from kubewright.apiserver.wire.status_errors import bad_request
 from kubewright.errors import DecodeError
 
@@ -30,6 +31,8 @@ __all__ = (
     "decode_body",
     "decode_watch_event",
     "encode",
+    "encode_around",
+    "encode_items",
     "encode_watch_event",
     "has_protobuf",
 )
@@ -119,11 +122,33 @@ def _content(api_version: str, kind: str, raw: bytes) -> dict[str, Any]:
 
 def encode(tree: Json, api_version: str, kind: str) -> bytes:
     """The body for an object of a built-in kind, a list of them, a Status or another kind of meta/v1."""
+    message = _message_of(api_version, kind)
+    named = encode_message(_TYPE_META, {"apiVersion": api_version, "kind": kind})
+    return PREFIX + encode_message(_UNKNOWN, {"typeMeta": named, "raw": encode_message(message, tree)})
+
+
+def encode_items(items: Sequence[Json], api_version: str, kind: str) -> bytes:
+    """Some items as they are within a list of this kind."""
+    message = _message_of(api_version, kind)
+    empty = encode_message(message, {"items": []})
+    return encode_message(message, {"items": items}).removeprefix(empty)
+
+
+def encode_around(metadata: Json, size: int, api_version: str, kind: str) -> tuple[bytes, bytes]:
+    """What stands before and behind the items of a list, which have `size` bytes together."""
+    own = encode_message(_message_of(api_version, kind), {"metadata": metadata, "items": []})
+    named = encode_message(_TYPE_META, {"apiVersion": api_version, "kind": kind})
+    # The message is the second of the envelope's four fields, the last two of which are empty.
+    behind = encode_message(_UNKNOWN, {})
+    before = encode_message(_UNKNOWN, {"typeMeta": named}).removesuffix(behind)
+    return PREFIX + before + b"\x12" + varint(len(own) + size) + own, behind
+
+
+def _message_of(api_version: str, kind: str) -> Message:
     message = message_of_kind(api_version, kind)
     if message is None:
         raise DecodeError(f"{api_version} {kind} has no protobuf encoding; encode it as JSON")
-    named = encode_message(_TYPE_META, {"apiVersion": api_version, "kind": kind})
-    return PREFIX + encode_message(_UNKNOWN, {"typeMeta": named, "raw": encode_message(message, tree)})
+    return message
 
 
 def encode_watch_event(kind: str, tree: Json) -> bytes:
