@@ -59,8 +59,12 @@ async def test_the_commands_of_a_fresh_project_work_before_there_is_a_release(tm
     lock = (folder / "requirements.lock").read_text()
     check_lock(lock)
     image = await built_image(folder, tmp_path / "image")
-    help_text = await output_of((base_python(), "-m", "fresh_operator", "--help"), image, PYTHONPATH=str(image / "app"))
+    alone = (base_python(), "-S")  # with nothing but what is in the image
+    help_text = await output_of((*alone, "-m", "fresh_operator", "--help"), image, PYTHONPATH=str(image / "app"))
     assert "--leader-elect" in help_text
+    code = "import sys; from kubewright import ManagerOptions as O; print(O.load(file=sys.argv[1]).leader_election)"
+    options = folder / "config/manager/controller_manager_config.yaml"
+    assert await output_of((*alone, "-c", code, options), image, PYTHONPATH=str(image / "app")) == "True\n"
 
     # The lock is as it was, until there is another Kubewright.
     (stamp := folder / "requirements.lock").touch()
