@@ -109,8 +109,9 @@ $(OPERATORS): $(STAMP)
 	@test -n "$(KUBEWRIGHT_REAL)" || echo "$@: SKIPPED on the real control plane: its binaries are not here and there is no Go to build them with"
 	cd $@ && export KUBEWRIGHT_REAL=$(or $(KUBEWRIGHT_REAL),0) && { $(abspath $(BIN))/python -m pytest || $(RERUN); }
 
-docs: $(VENV)/.docs ## Build the documentation into site/; fails on a broken link
+docs: $(VENV)/.docs ## Build the documentation into site/; fails on a broken link, and on a page that loads something from elsewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m tests.docs.offline site
 
 bench: $(STAMP) $(VENV)/.bench ## Benchmarks, as ratios in one run
 	$(BIN)/python -m bench

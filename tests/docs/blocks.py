@@ -5,6 +5,7 @@
     ```python                    run in order, in one namespace per page; `await` may stand at the top level
     ```python title="a/b.py"     a file of the reader's project: written, and used by the commands that follow
     ```yaml, ```toml, ```json    parsed; manifests of kinds that every cluster has are sent to one as a trial
+    ```go, ```promql, ```text    only shown
 
 In shown output `...` stands for anything within a line, and on a line of its own for any number of lines. How many
 spaces there are between words does not matter. A remark before a block says what cannot be seen in it:

@@ -207,7 +207,7 @@ class Reader:
                 tomllib.loads(block.text)
             case "json":
                 json.loads(block.text)
-            case "text" | "promql":
+            case "text" | "promql" | "go":
                 pass
             case other:
                 raise PageError(f"{block.place}: nobody knows what to do with a block of {other or 'no language'}")

@@ -39,6 +39,7 @@ _FENCED: Final = re.compile(r"^( *)(```+).*?^\1\2$", re.MULTILINE | re.DOTALL)
 _FIRST_COLUMNS: Final = re.compile(r"^\|.*(?<!\\)\|(?=.*\|$)", re.MULTILINE)
 _CODE: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_API_VERSION: Final = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 _KEYWORD: Final = re.compile(r"([a-z_]+)=(?!=)")
 _TELLING: Final = re.compile(r"[a-z]+(?:_[a-z]+){2,}|(?:[A-Z][a-z]+){2,}|KUBEWRIGHT_[A-Z_]+")
 """Texts in the code that can only be a metric, a variable of the environment, or a reason or value of Kubernetes."""
@@ -62,6 +63,8 @@ def unknown_names_on(text: str, *, translates: bool = False, known: frozenset[st
 
 def _exists(name: str, here: set[str]) -> bool:
     first, *rest = name.split(".")
+    if _API_VERSION.fullmatch(name):
+        return True
     if rest:
         if name in _files() or problem_with(_of_class(name), inside=True) is None:
             return True

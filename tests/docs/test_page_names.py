@@ -14,7 +14,7 @@ from tests.docs.page_names import EXAMPLES, unknown_names_on
 ROOT = SOURCE.parent
 ABOUT_TESTS = (ROOT / "CONTRIBUTING.md", ROOT / "tests" / "README.md")
 PAGES = (*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "README.zh.md", *ABOUT_TESTS)
-TRANSLATIONS = ("glossary.md", "from-kopf.md", "from-kubebuilder.md")
+TRANSLATIONS = ("glossary.md", "from-kopf.md", "from-kubebuilder.md", "from-operator-sdk.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -103,6 +103,13 @@ def test_only_blocks_that_are_known_are_not_run() -> None:
     assert left_out == NOT_RUN
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_line_of_code_is_longer_than_the_site_shows_on_a_screen_of_1440_pixels(page: str) -> None:
+    lines = [line for block in blocks(page) for line in block.text.splitlines()]
+
+    assert [line for line in lines if len(line) > 116] == [], "docs/assets/site.css has the width and the size"
+
+
 def test_dots_stand_for_anything_within_a_line_and_for_lines() -> None:
     assert matches("ready at https://127.0.0.1:... after ... s", "ready at https://127.0.0.1:4711 after 0.6 s")
     assert matches("NAME  READY   AGE", "NAME   READY  AGE")

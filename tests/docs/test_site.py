@@ -34,6 +34,14 @@ MARKERS = (Path(__file__).parent / "markers.txt").read_text().split()
 """All markers that controller-gen 0.21 knows."""
 COMMANDS = ("init", "create api", "create webhook", "edit", "alpha generate", "alpha update", "completion", "version")
 """All commands of kubebuilder 4."""
+OF_OPERATOR_SDK = (
+    *("init", "create api", "create webhook", "edit", "completion", "version", "cleanup", "scorecard"),
+    *("generate kustomize manifests", "generate bundle", "generate packagemanifests", "pkgman-to-bundle"),
+    *("bundle validate", "olm install", "olm status", "olm uninstall"),
+    *("run bundle", "run bundle-upgrade", "run packagemanifests"),
+    *("new", "add api", "add controller", "generate k8s", "generate openapi", "build", "up local", "test local"),
+)
+"""All commands of Operator SDK 1, and those of 0.x that tutorials still have."""
 
 
 def text_of(page: Path) -> str:
@@ -86,10 +94,18 @@ def test_every_page_is_in_the_menu() -> None:
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    styles = (DOCS / "assets/site.css").read_text(encoding="utf-8")
+    theme = [template.read_text(encoding="utf-8") for template in (DOCS / "theme").rglob("*.html")]
     pictures = [picture.read_text(encoding="utf-8") for picture in DOCS.rglob("*.svg")]
 
     assert "font: false" in site
-    assert "://" not in site
+    assert re.findall(r"(\w+): \S*://", site) == ["repo_url"], "a link, and the only one"
+    assert "://" not in styles
+    assert "@import" not in styles
+    for template in theme:
+        assert not re.search(r"<(script|link|img|iframe)|://", template)
+    # With this attribute the theme's script asks GitHub for the numbers of the repository.
+    assert "data-md-component" not in (DOCS / "theme/partials/source.html").read_text(encoding="utf-8")
     for picture in pictures:
         assert "href" not in picture
         assert "url(" not in picture.replace("url(#", "")
@@ -97,13 +113,17 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
         assert not re.search(r"<(script|img|iframe)[^>]*http|!\[[^\]]*\]\(http", text_of(page)), page
 
 
-def test_names_in_the_tables_for_those_who_come_from_kubebuilder_exist() -> None:
+@pytest.mark.parametrize(
+    ("page", "at_least"),
+    [("howto/from-kubebuilder.md", 200), ("howto/from-kopf.md", 30), ("howto/from-operator-sdk.md", 25)],
+)
+def test_names_in_the_tables_for_those_who_come_from_elsewhere_exist(page: str, at_least: int) -> None:
     checked = 0
-    for left, right in rows_of("howto/from-kubebuilder.md"):
+    for left, right in rows_of(page):
         for name in CODE.findall(right):
             assert (problem := problem_with(name)) is None, f"{left}: {problem}"
             checked += 1
-    assert checked > 200
+    assert checked > at_least
 
 
 def test_every_marker_and_command_of_kubebuilder_is_in_the_tables() -> None:
@@ -113,13 +133,12 @@ def test_every_marker_and_command_of_kubebuilder_is_in_the_tables() -> None:
     assert [word for word in COMMANDS if not any(name.startswith(f"kubebuilder {word}") for name in named)] == []
 
 
-def test_names_in_the_tables_for_those_who_come_from_kopf_exist() -> None:
-    checked = 0
-    for left, right in rows_of("howto/from-kopf.md"):
-        for name in CODE.findall(right):
-            assert (problem := problem_with(name)) is None, f"{left}: {problem}"
-            checked += 1
-    assert checked > 30
+def test_every_command_of_operator_sdk_is_in_the_tables() -> None:
+    named = {name for left, _ in rows_of("howto/from-operator-sdk.md") for name in CODE.findall(left)}
+
+    assert [
+        word for word in OF_OPERATOR_SDK if not any(name.startswith(f"operator-sdk {word}") for name in named)
+    ] == []
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:

@@ -91,6 +91,14 @@ def test_a_program_with_arguments_that_no_kernel_takes_fails() -> None:
     assert spent.bytes < 2 * MEBIBYTE
 
 
+def test_the_arguments_of_a_program_have_a_limit_together() -> None:
+    with spending() as spent:
+        program = simulated_program("busybox", ["echo", *["$(A)"] * 50_000], env={"A": "x" * 100_000})
+
+    assert (program.exit_code, program.output) == (128, ("exec echo: argument list too long",))
+    assert spent.bytes < 8 * MEBIBYTE
+
+
 async def test_a_variable_that_doubles_itself_ends_at_the_limit() -> None:
     with spending() as spent:
         code, said, errors = await run("sh", "-c", "x=aaaaaaaa;" + "x=$x$x;" * 60 + "echo still here")

@@ -6,6 +6,7 @@ Covers: kubewright.apiserver.storage, kubewright.apiserver.verbs.watch
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -160,6 +161,7 @@ async def test_a_client_that_does_not_read_is_cut_off_at_a_few_megabytes(server:
     with spending() as spent:
         for number in range(20):
             await server.put("large", 900_000, mark=str(number))
+        await turns(server)
 
     assert reader.aborted
     assert stream not in server.api.watches.streams
@@ -171,6 +173,7 @@ async def test_all_clients_that_do_not_read_share_a_budget(server: Server) -> No
     watches = [await server.watch() for _ in range(400)]
     for number in range(4):
         await server.put("large", 900_000, mark=str(number))
+    await turns(server)
 
     ended = [reader.aborted for _, reader in watches].count(True)
     assert 200 < ended < 400
@@ -182,7 +185,38 @@ async def test_a_client_that_reads_now_and_then_misses_nothing(server: Server) -
     stream, reader = await server.watch()
     for number in range(15):
         await server.put("large", 500_000, mark=str(number))
+        await turns(server)
         if number % 5 == 4:
             reader.catch_up(stream)
 
     assert [event["object"]["data"]["mark"] for event in reader.events()] == [str(number) for number in range(15)]
+
+
+async def turns(server: Server) -> None:
+    """Let the loop turn until all watches have their large events."""
+    async with asyncio.timeout(60):
+        while server.api.watches._turns:  # noqa: ASYNC110 - each turn of the loop is one of them
+            await asyncio.sleep(0)
+
+
+async def test_a_large_event_goes_to_one_watcher_in_each_turn_of_the_loop(server: Server) -> None:
+    readers = [(await server.watch())[1] for _ in range(50)]
+
+    await server.put("large", 900_000)
+
+    served = [sum(bool(reader.unread) for reader in readers)]
+    while served[-1] < len(readers):
+        await asyncio.sleep(0)
+        served.append(sum(bool(reader.unread) for reader in readers))
+    assert max(after - before for before, after in itertools.pairwise(served)) == 1
+
+
+async def test_small_events_do_not_overtake_large_ones(server: Server) -> None:
+    stream, reader = await server.watch()
+    await server.put("small", 1)
+    await server.put("large", 900_000)
+    await server.put("small", 2)
+    await turns(server)
+    reader.catch_up(stream)
+
+    assert [event["object"]["metadata"]["name"] for event in reader.events()] == ["small", "large", "small"]

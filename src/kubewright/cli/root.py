@@ -11,6 +11,7 @@ from typing import final
 import click
 
 from kubewright._base.version import __version__
+from kubewright.cli.kubebuilder import answer_to
 
 __all__ = ("root",)
 
@@ -49,6 +50,13 @@ class _LazyGroup(click.Group):
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if answer := answer_to(args):
+            raise click.UsageError(answer, ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

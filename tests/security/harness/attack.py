@@ -102,6 +102,8 @@ class Attack:
     prepare: Action | None
     seconds: float
     """How long what it set going is watched after its answer."""
+    connections: int
+    """How many it holds open, each of which takes some memory for TLS."""
     grows: bool
     """Whether it asks for objects that controllers go on creating: these are the user's, and quotas bound them."""
     spoils: bool
@@ -117,6 +119,7 @@ def attack(
     where: Where = "apiserver",
     prepare: Action | None = None,
     seconds: float = 5.0,
+    connections: int = 1,
     grows: bool = False,
     spoils: bool = False,
 ) -> Callable[[Callable[[Target], Awaitable[Answer]]], Callable[[Target], Awaitable[Answer]]]:
@@ -133,6 +136,7 @@ def attack(
                 action=action,
                 prepare=prepare,
                 seconds=seconds,
+                connections=connections,
                 grows=grows,
                 spoils=spoils or grows,
             )

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tests.security.harness.attack import Attack, Target, Where
 from tests.security.harness.exchange import Answer, Peer
-from tests.security.harness.limits import HOLD_LIMIT, MEMORY_LIMIT
+from tests.security.harness.limits import CONNECTION_MEMORY, HOLD_LIMIT, MEMORY_LIMIT
 from tests.security.harness.watched_process import Cost, WatchedProcess
 
 __all__ = ("Outcome", "measured", "peers_of", "run_attacks")
@@ -45,7 +45,7 @@ class Outcome:
         """Each rule it broke."""
         if self.cost.hold > HOLD_LIMIT:
             yield "held"
-        if self.cost.memory > MEMORY_LIMIT and not self.attack.grows:
+        if self.cost.memory > MEMORY_LIMIT + self.attack.connections * CONNECTION_MEMORY and not self.attack.grows:
             yield "memory"
         if self.internal_error:
             yield "internal error"

@@ -4,8 +4,9 @@ kube-apiserver: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go and
 `WatchStream` from within the write, and it sends the event in the same step; an event for many watchers is encoded
 once. While a client does not read, its events wait in order; when they are too many bytes, of this watch or of all
 together, the connection of the one that is furthest behind is closed, and its client resumes from the version it has
-seen (kube-apiserver: `forceCloseWatcher` of the watch cache). A resource with a conversion webhook cannot send at once
-either: a task converts its events and sends them in order.
+seen (kube-apiserver: `forceCloseWatcher` of the watch cache). A large event goes to one watcher in each turn of
+the loop, so that a write with hundreds of watchers holds up nobody else. A resource with a conversion webhook cannot
+send at once either: a task converts its events and sends them in order.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _MAX_BEHIND: Final = 8 * 1024 * 1024
 """Bytes of changes that wait for one client. The initial events do not count: they are the objects of the store."""
 _MAX_ALL_BEHIND: Final = 96 * 1024 * 1024
 """Bytes that wait for all clients together."""
+_LARGE_EVENT: Final = 64 * 1024
+"""Bytes of an object from which on each watcher gets it in a turn of its own."""
 _EVENT_BYTES: Final = 256
 """What an event that waits takes beside its object."""
 _BOOKMARK_EVERY: Final = 55.0
@@ -67,6 +70,19 @@ class WatchHandler:
         self._store = store
         self.streams: set[WatchStream] = set()
         self._behind = 0
+        self._turns: deque[WatchStream] = deque()
+
+    def take_turn(self, stream: WatchStream) -> None:
+        """Let the stream send one of its large events when those before it are sent."""
+        if not self._turns:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        self._turns.append(stream)
+
+    def _next_turn(self) -> None:
+        self._turns[0].send_large()
+        self._turns.popleft()
+        if self._turns:
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
     def fall_behind(self, size: int) -> None:
         """The watches have so many bytes more to send, or less; above the limit, the one with most of them ends."""
@@ -116,6 +132,9 @@ class WatchStream(Stream):
         self.behind = 0
         """Bytes that wait for the client."""
         self._changes_behind = 0
+        self._large: deque[tuple[str, Entry, Change]] = deque()
+        """Events whose turn is still to come: a large one, and those after it."""
+        self._large_bytes = 0
         self._unread = 0
         """Bytes of them that are written, but not read."""
         self._wake: asyncio.Event | None = None
@@ -178,6 +197,7 @@ class WatchStream(Stream):
     def _stop(self) -> None:
         self._owner.streams.discard(self)
         self._waiting.clear()
+        self._large.clear()
         self._unread = 0
         self._count_behind(-self.behind)
         if self._unwatch is not None:
@@ -207,10 +227,27 @@ class WatchStream(Stream):
         event = self._event_of(change)
         if event is None or self._sink is None:
             return
-        if self._is_prompt:
-            self._send(*event, change=change)
-            return
         kind, entry = event
+        if self._large or (self._is_prompt and len(entry.value) >= _LARGE_EVENT):
+            self._large.append((kind, entry, change))
+            self._large_bytes += len(entry.value)
+            self._owner.take_turn(self)
+            if self._large_bytes > _MAX_BEHIND:
+                self.cut_off()
+        else:
+            self._send_or_wait(kind, entry, change)
+
+    def send_large(self) -> None:
+        """Send the first event whose turn has come; none is left if the watch has ended."""
+        if self._large:
+            kind, entry, change = self._large.popleft()
+            self._large_bytes -= len(entry.value)
+            self._send_or_wait(kind, entry, change)
+
+    def _send_or_wait(self, kind: str, entry: Entry, change: Change) -> None:
+        if self._reads:
+            self._send(kind, entry, change=change)
+            return
         size = _EVENT_BYTES + len(entry.value)
         self._changes_behind += size
         self._wait(_Waiting(kind, entry, size, change))
@@ -265,6 +302,10 @@ class WatchStream(Stream):
     @property
     def _is_prompt(self) -> bool:
         """Whether an event can be sent at once: nothing waits before it, and the client reads."""
+        return not self._large and self._reads
+
+    @property
+    def _reads(self) -> bool:
         return not self._waiting and self._wake is None and self._sink is not None and not self._sink.blocked
 
     def _put(self, kind: str, entry: Entry) -> None:

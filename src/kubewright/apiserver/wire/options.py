@@ -79,7 +79,7 @@ class ListOptions(Struct, frozen=True):
     initial_events: bool | None = None
 
 
-_SHORT: Final = 1024
+_SHORT: Final = 8 * 1024
 """Characters of a selector that is worth remembering."""
 _EVERYTHING: Final = Selector.parse("")
 _ANY_FIELD: Final = FieldSelector()

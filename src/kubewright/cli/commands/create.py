@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from kubewright.cli.flags import yes_or_no
+from kubewright.cli.kubebuilder import CREATE_API, CREATE_WEBHOOK, CommandOfKubebuilder
 from kubewright.cli.projects import ProjectChanges, apply_project
 from kubewright.cli.reports import with_json_output
 from kubewright.errors import ConfigError
@@ -45,7 +46,7 @@ def create() -> None:
     """Add a kind or a webhook to the project."""
 
 
-@create.command()
+@create.command(cls=CommandOfKubebuilder, answers=CREATE_API)
 @_kind_options
 @click.option("--plural", default="", help="The plural name, if it is irregular.")
 @yes_or_no("--namespaced", default=None, text="The kind is namespaced (default), or --namespaced=false.")
@@ -93,7 +94,7 @@ def api(
     return done
 
 
-@create.command(short_help="Add webhooks for a kind.")
+@create.command(cls=CommandOfKubebuilder, answers=CREATE_WEBHOOK, short_help="Add webhooks for a kind.")
 @_kind_options
 @click.option("--defaulting", is_flag=True, help="Fill in values.")
 @click.option("--validation", "--programmatic-validation", is_flag=True, help="Validate objects.")

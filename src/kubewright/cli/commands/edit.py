@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from kubewright.cli.flags import NAMES, yes_or_no
+from kubewright.cli.kubebuilder import EDIT, CommandOfKubebuilder
 from kubewright.cli.projects import ProjectChanges, apply_project
 from kubewright.cli.reports import with_json_output
 from kubewright.scaffold.project import load_project
@@ -19,7 +20,7 @@ from kubewright.scaffold.project import load_project
 __all__ = ("edit",)
 
 
-@click.command()
+@click.command(cls=CommandOfKubebuilder, answers=EDIT)
 @click.option("--owner", help="Whom the project belongs to.")
 @click.option("--namespace", help="Where the operator is to run.")
 @yes_or_no("--namespaced", default=None, text="The operator works only in its own namespace, or --namespaced=false.")

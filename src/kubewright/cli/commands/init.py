@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kubewright.cli.flags import NAMES, yes_or_no
+from kubewright.cli.kubebuilder import INIT, CommandOfKubebuilder
 from kubewright.cli.projects import ProjectChanges, apply_project
 from kubewright.cli.reports import with_json_output
 from kubewright.errors import ConfigError
@@ -16,7 +17,7 @@ from kubewright.scaffold.project import FILE, Project
 __all__ = ("init",)
 
 
-@click.command()
+@click.command(cls=CommandOfKubebuilder, answers=INIT)
 @click.option("--domain", required=True, help="Your domain; API groups end with it.")
 @click.option("--project-name", metavar="NAME", help="The project's name; the folder's if not given.")
 @click.option("--owner", default="", help="Whom the project belongs to.")

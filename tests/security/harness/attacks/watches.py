@@ -50,14 +50,14 @@ async def unread_as_metadata(on: Target) -> Answer:
     return await _updates(on, 200, 900_000)
 
 
-@attack(by="editor", prepare=_one_map, seconds=5)
+@attack(by="editor", prepare=_one_map, seconds=5, connections=300)
 async def many(on: Target) -> Answer:
     """Three hundred watches and ten updates of a megabyte."""
     await _watch(on, 300)
     return await _updates(on, 5, 900_000)
 
 
-@attack(by="editor", prepare=_one_map, seconds=5)
+@attack(by="editor", prepare=_one_map, seconds=5, connections=100)
 async def many_with_selectors(on: Target) -> Answer:
     """A hundred watches with selectors of a thousand requirements each."""
     selector = ",".join(f"l{n}!=v" for n in range(1000))

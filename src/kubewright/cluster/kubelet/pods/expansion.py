@@ -8,10 +8,10 @@ variable can double the one before it. Pure; called by `programs` and by the san
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, final
 
-__all__ = ("ARGUMENTS_LIMIT", "ARGUMENT_LIMIT", "ArgumentListTooLong", "bounded_substitution", "expand")
+__all__ = ("ARGUMENTS_LIMIT", "ARGUMENT_LIMIT", "ArgumentListTooLong", "bounded_substitution", "expand", "expand_all")
 
 ARGUMENT_LIMIT: Final = 128 * 1024
 """MAX_ARG_STRLEN: bytes of one argument or variable."""
@@ -52,6 +52,18 @@ def bounded_substitution(
             raise ArgumentListTooLong
     parts.append(text[at:])
     return _within("".join(parts), limit)
+
+
+def expand_all(words: Iterable[str], expand_word: Callable[[str], str]) -> list[str]:
+    """All words, each expanded; raises `ArgumentListTooLong` before they exceed what a program may be given."""
+    expanded: list[str] = []
+    size = 0
+    for word in words:
+        expanded.append(expand_word(word))
+        size += len(expanded[-1])
+        if size > ARGUMENTS_LIMIT:
+            raise ArgumentListTooLong
+    return expanded
 
 
 def _within(text: str, limit: int) -> str:

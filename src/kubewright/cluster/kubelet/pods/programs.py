@@ -25,7 +25,7 @@ from typing import final
 
 import msgspec
 
-from kubewright.cluster.kubelet.pods.expansion import ArgumentListTooLong, bounded_substitution
+from kubewright.cluster.kubelet.pods.expansion import ArgumentListTooLong, bounded_substitution, expand_all
 
 __all__ = ("Program", "simulated_program", "sleep_seconds")
 
@@ -69,7 +69,7 @@ def simulated_program(
         return Program(output=(f"{name}: something is broken, giving up",), seconds=short_delay, exit_code=1)
     unknown = Program(seconds=short_delay) if short_lived else Program()
     try:
-        words = [_expand(word, env) for word in argv]
+        words = expand_all(argv, lambda word: _expand(word, env))
     except ArgumentListTooLong as error:
         return Program(output=(f"exec {argv[0][:_SHOWN]}: {error}",), seconds=short_delay, exit_code=128)
     if not words or words[0].startswith("-"):  # flags are for the program of the image

@@ -136,14 +136,16 @@ class SandboxManager:
             elif source.secret_ref is not None:
                 data = await self._secret(pod, source.secret_ref.name or "")
             found.update({f"{source.prefix or ''}{key}": value.decode(errors="replace") for key, value in data.items()})
+        size = sum(len(name) + len(value) for name, value in found.items())
         for item in spec.env or ():
             if item.value_from is None:
                 found[item.name] = expand(item.value or "", found)
             elif (value := await self._value(entry, item.value_from)) is not None:
                 found[item.name] = value
+            size += len(item.name) + len(found.get(item.name, ""))
+            if size > ARGUMENTS_LIMIT:
+                raise ArgumentListTooLong
         found.setdefault("HOME", "/root")
-        if sum(len(name) + len(value) for name, value in found.items()) > ARGUMENTS_LIMIT:
-            raise ArgumentListTooLong
         return found
 
     async def _value(self, entry: _PodEntry, source: EnvVarSource) -> str | None:
