@@ -56,7 +56,7 @@ class Backup(
 async def reconcile(backup: Backup, ctx: Context) -> Result:
     every = timedelta(minutes=backup.spec.every_minutes)
     due = ctx.now() - (ctx.now() - datetime.fromtimestamp(0, UTC)) % every
-    jobs = await ctx.client.list(Job, namespace=backup.metadata.namespace, labels={LABEL: backup.metadata.name})
+    jobs = await ctx.client.list(Job, labels={LABEL: backup.metadata.name})
     running = [job for job in jobs if not is_finished(job)]
     last = backup.status.last or backup.metadata.creation_timestamp or due
     if last < due and not running:  # the end of the one that runs wakes us

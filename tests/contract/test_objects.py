@@ -5,6 +5,7 @@ Covers: kubewright.apiserver.verbs, kubewright.client
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.planes import Plane
 from kubewright import Client, Dynamic, ObjectKey, ObjectMeta
 from kubewright.api import copy_of, metadata_of
 from kubewright.api.changes import merge_patch_since_read
+from kubewright.client import retry_on_conflict
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import (
     AlreadyExists,
@@ -245,6 +247,33 @@ async def test_apply_conflict_names_the_other_manager_and_force_wins(client: Cli
 
     forced = await client.apply(config_map("a", namespace, k="mine"), field_manager="me", force=True)
     assert forced.data == {"k": "mine"}
+
+
+async def test_changes_of_many_at_once_all_count_if_they_are_tried_again(client: Client, namespace: str) -> None:
+    await client.create(config_map("counter", namespace, n="0"))
+
+    async def add_one() -> ConfigMap:
+        counter = await client.get(ConfigMap, "counter", namespace=namespace)
+        counter.data = {"n": str(int((counter.data or {})["n"]) + 1)}
+        return await client.update(counter)
+
+    await asyncio.gather(*(retry_on_conflict(add_one, tries=20) for _ in range(5)))
+
+    assert (await client.get(ConfigMap, "counter", namespace=namespace)).data == {"n": "5"}
+
+
+async def test_an_apply_that_another_manager_forbids_is_tried_once(client: Client, namespace: str) -> None:
+    await client.apply(config_map("a", namespace, k="theirs"), field_manager="them")
+    tries: list[str] = []
+
+    async def write() -> ConfigMap:
+        tries.append("apply")
+        return await client.apply(config_map("a", namespace, k="mine"), field_manager="me")
+
+    with pytest.raises(Conflict):
+        await retry_on_conflict(write)
+
+    assert tries == ["apply"]
 
 
 async def test_apply_of_an_object_that_was_read_is_accepted(client: Client, namespace: str) -> None:

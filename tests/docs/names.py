@@ -27,7 +27,7 @@ __all__ = ("problem_with",)
 _CALL: Final = re.compile(r"(?P<name>[\w.]+)\((?P<keywords>(?:\w+=(?:, )?)*|\.\.\.)\)")
 _KEYWORD: Final = re.compile(r"(?P<name>\w+)=")
 _PYTHON: Final = re.compile(
-    r"(?:Annotated|Literal|dict|list)\[.*\]|enum\.Enum|datetime\.datetime|None|True|False|[&|~]|finalize|setup"
+    r"(?:Annotated|Literal|dict|list)\[.*\]|enum\.Enum|datetime\.datetime|None|True|False|[&|~]|finalize|setup|teardown"
 )
 _TARGET: Final = re.compile(r"^([a-z-]+):", re.MULTILINE)
 

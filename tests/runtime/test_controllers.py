@@ -16,9 +16,10 @@ from kubewright.api import copy_of
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context
-from kubewright.controllers.controller import Controller
+from kubewright.controllers.controller import Controller, ReconcileRecord
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
-from kubewright.controllers.mapping import by_index, for_each
+from kubewright.controllers.host_rate_limiter import HostRateLimiter
+from kubewright.controllers.mapping import by_index, for_each, to_all
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel
 from kubewright.errors import RetryAfter
@@ -320,6 +321,68 @@ async def test_objects_are_triggered_through_an_index(client: Client, namespace:
     assert sizes["b"] == "2"
 
 
+async def test_a_change_of_settings_wakes_all_objects_or_all_of_its_namespace(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    other = f"{namespace}-other"
+    await client.create(Namespace.named(other))
+    scope = Scope(namespaces=(namespace, other))
+    settings = Scope(namespaces=(namespace,), fields="metadata.name=settings")
+
+    def following(name: str, mapper: Any) -> Any:
+        async def reconcile(obj: Any, ctx: Context) -> None: ...
+
+        watches = [Watch(ConfigMap, mapper, scope=settings)]
+        return controller(widget, name=name, scope=scope, watches=watches)(reconcile)
+
+    await client.create(ConfigMap.named("settings", namespace))
+    keys = {(await client.create(widget.named(f"w{number}", namespace))).key for number in range(3)}
+    far = (await client.create(widget.named("far", other))).key
+    everybody, neighbours = following("everybody", to_all()), following("neighbours", to_all(same_namespace=True))
+    async with running(client, namespace, everybody, neighbours) as engines:
+        for engine in engines:
+            await engine.reach(lambda ended: {record.key for record in ended} == {*keys, far})
+        await client.patch_by_name(ConfigMap, ObjectKey(namespace, "settings"), {"data": {"size": "2"}})
+
+        def woken(ended: list[ReconcileRecord]) -> set[ObjectKey]:
+            return {each.key for each in ended if f"ConfigMap {namespace}/settings updated" in each.causes}
+
+        await engines[0].reach(lambda ended: woken(ended) == {*keys, far})
+        assert woken(await engines[1].reach(lambda ended: woken(ended) >= keys)) == keys
+
+    await client.delete(Namespace, other)
+
+
+async def test_objects_that_settings_wake_do_not_hold_up_an_edit(client: Client, namespace: str, widget: Any) -> None:
+    settings, begun, go_on = Scope(fields="metadata.name=settings"), asyncio.Event(), asyncio.Event()
+
+    @controller(widget, name="worker", watches=[Watch(ConfigMap, to_all(), scope=settings)])
+    async def work(obj: Any, ctx: Context) -> None:
+        if obj.metadata.name == "gate":
+            begun.set()
+            await go_on.wait()
+
+    # Its subscriptions are told after those of the worker: what it has seen is in the queue of the worker.
+    @controller(widget, name="witness", watches=[Watch(ConfigMap, for_each(lambda obj: [obj.key]), scope=settings)])
+    async def see(obj: Any, ctx: Context) -> None: ...
+
+    async with running(client, namespace, work, see) as (worker, witness):
+        for name in ("a", "b"):
+            await client.create(widget.named(name, namespace))
+        await worker.reach(lambda ended: len(ended) == 2)
+        await client.create(widget.named("gate", namespace))
+        await begun.wait()
+        await client.create(ConfigMap.named("settings", namespace))
+        await witness.reach(lambda ended: any(record.key.name == "settings" for record in ended))
+        await client.create(widget.named("fresh", namespace))
+        await witness.reach(lambda ended: any(record.key.name == "fresh" for record in ended))
+        go_on.set()
+        records = await worker.reach(lambda ended: len(ended) >= 6)
+
+    assert [record.key.name for record in records[2:4]] == ["gate", "fresh"]
+    assert {record.key.name for record in records[4:]} == {"a", "b", "gate"}
+
+
 async def test_children_and_watched_kinds_have_indexes_too(client: Client, namespace: str, widget: Any) -> None:
     def teams(obj: Any) -> list[str]:
         return [obj.metadata.labels["team"]] if "team" in obj.metadata.labels else []
@@ -454,6 +517,64 @@ async def test_children_with_generated_names_are_not_created_twice(client: Clien
     assert sum(child.metadata.name.startswith("part-") for child in children) == 20
 
 
+async def test_setup_comes_before_the_first_reconcile_and_teardown_after_the_last(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    story: list[str] = []
+    begun = asyncio.Event()
+
+    class Keeper:
+        async def setup(self, controller: Controller) -> None:
+            story.append(f"setup with {len(await controller.client.list(widget, namespace=namespace))}")
+
+        async def reconcile(self, obj: Any, ctx: Context) -> None:
+            begun.set()
+            await asyncio.sleep(0)  # stopping lets it go on from here
+            story.append(f"reconcile {obj.metadata.name}")
+
+        async def teardown(self, controller: Controller) -> None:
+            story.append(f"teardown of {controller.name}")
+
+    await client.create(widget.named("w", namespace))
+    async with running(client, namespace, controller(widget)(Keeper)):
+        await begun.wait()
+
+    assert story == ["setup with 1", "reconcile w", "teardown of widget"]
+
+
+async def test_a_teardown_that_fails_is_told_and_one_whose_setup_failed_is_not_called(
+    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    story: list[str] = []
+
+    def keeper(name: str, setup: Exception | None) -> Any:
+        class Keeper:
+            def setup(self, controller: Controller) -> None:
+                if setup is not None:
+                    raise setup
+
+            async def reconcile(self, obj: Any, ctx: Context) -> None: ...
+
+            def teardown(self, controller: Controller) -> None:
+                story.append(name)
+                raise OSError("the pool is broken")
+
+        return controller(widget, name=name)(Keeper)
+
+    async with running(client, namespace, keeper("whole", None)):
+        pass
+    cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
+    caching = asyncio.create_task(cache.run())
+    half = asyncio.create_task(Controller(keeper("half", OSError("no pool")), client=client, cache=cache).run())
+    await asyncio.wait({half})
+    caching.cancel()
+    await asyncio.wait({caching})
+
+    assert half.exception() is not None
+    assert story == ["whole"]
+    assert "teardown failed" in caplog.text
+
+
 async def test_stopping_lets_the_present_reconcile_finish(client: Client, namespace: str, widget: Any) -> None:
     entered, leave = asyncio.Event(), asyncio.Event()
     finished: list[str] = []
@@ -520,6 +641,32 @@ async def test_of_many_causes_a_record_keeps_some(client: Client, namespace: str
     told = records[0].causes
     assert counted[0] >= 31
     assert (len(told), told[-1]) == (21, f"and {counted[0] - 20} more")
+
+
+async def test_objects_that_a_host_has_no_room_for_are_requeued_and_do_not_fail(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    clock = VirtualClock()
+    dns, sent = HostRateLimiter(qps=0.1, burst=2, clock=clock), list[str]()
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        dns.accept("dns.example.com", ctx.key)
+        sent.append(obj.metadata.name)
+
+    for number in range(4):
+        await client.create(widget.named(f"w{number}", namespace))
+    async with running(client, namespace, reconcile, clock=clock) as (engine,):
+        first = await engine.reach(lambda ended: len(ended) == 4)
+        assert len(sent) == 2
+        for count in (5, 6):
+            await clock.advance(10)
+            records = await engine.reach(lambda ended, count=count: len(ended) == count)  # type: ignore[misc]
+
+    assert [record.result for record in first] == ["success", "success", "requeue_after", "requeue_after"]
+    assert [round(record.requeue_after or 0) for record in first] == [0, 0, 10, 20]
+    assert {record.result for record in records[4:]} == {"success"}
+    assert sorted(sent) == ["w0", "w1", "w2", "w3"]
 
 
 async def test_a_channel_triggers_from_outside(client: Client, namespace: str, widget: Any) -> None:

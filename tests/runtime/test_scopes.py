@@ -44,7 +44,7 @@ async def test_a_watch_sees_another_namespace_through_a_selector(client: Client,
 
     @controller(widget, watches=[Watch(ConfigMap, to(namespace), scope=scope)])
     async def reconcile(obj: Any, ctx: Context) -> None:
-        read.append([str(found.key) for found in await ctx.client.list(ConfigMap)])
+        read.append([str(found.key) for found in await ctx.client.list(ConfigMap, namespace="*")])
 
     await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
@@ -69,7 +69,7 @@ async def test_controllers_with_the_same_scope_share_a_watch_and_others_have_the
 
     def reader_of(name: str, chosen: Scope | None) -> Any:
         async def reconcile(obj: Any, ctx: Context) -> None:
-            read[name] = [found.metadata.name for found in await ctx.client.list(ConfigMap, namespace=namespace)]
+            read[name] = [found.metadata.name for found in await ctx.client.list(ConfigMap)]
 
         return controller(widget, name=name, watches=[Watch(ConfigMap, to(namespace), scope=chosen)])(reconcile)
 

@@ -29,26 +29,31 @@ K = TypeVar("K", bound=KubeObject)
 
 @final
 class CachedClient:
-    """The verbs of `Client`, with cached reads. `live` is the client itself, for everything else."""
+    """The verbs of `Client`, with cached reads. `live` is the client itself, for everything else.
+
+    In a reconcile, reads that name no namespace are in that of the object. `live` knows no object: its `get` is in the
+    namespace of the client, and its `list` of every namespace.
+    """
 
     def __init__(
         self, live: Client, cache: Cache, *, namespace: str | None = None, reader: CacheReader | None = None
     ) -> None:
-        """`namespace` is that of calls that name none.
+        """`namespace` is that of calls that name none; without it, that of `live`, and every one for a list.
 
         `reader` is one in other scopes than the cache's own.
         """
+        self._home = namespace or ""
         self.live = live
         self._cache = cache
         self._reader = reader or cache.reader
         self.namespace = namespace or live.namespace
 
     def in_namespace(self, namespace: str) -> CachedClient:
-        """The same client, with another namespace for calls that name none."""
-        return CachedClient(self.live, self._cache, namespace=namespace or self.live.namespace, reader=self._reader)
+        """The same client, with another namespace for calls that name none; with none, it is as at first."""
+        return CachedClient(self.live, self._cache, namespace=namespace, reader=self._reader)
 
     async def get(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:
-        """One object, yours to change; NotFound if there is none."""
+        """One object, yours to change, in the object's namespace unless another is named; NotFound if there is none."""
         key = self._key(kind, name, namespace)
         if self._reader.watches(kind):
             return self._reader.get(kind, key)
@@ -89,13 +94,16 @@ class CachedClient:
         fields: Fields | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[K]:
-        """All that match, each yours to change; of every namespace unless one is named.
+        """All that match, each yours to change; of the object's namespace unless another is named, as for `get`.
 
-        `index=("config", "limits")` uses an index of the cache.
+        `namespace="*"` is every namespace. That is also what an object without a namespace gets, or the client of a
+        controller outside a reconcile. `index=("config", "limits")` uses an index of the cache.
         """
+        chosen = self._home if namespace is None else namespace
+        home = chosen if chosen and await self.live.namespaced(kind) else None
         if self._reader.watches(kind):
-            return self._reader.list(kind, namespace=namespace, labels=labels, fields=fields, index=index)
-        return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields)
+            return self._reader.list(kind, namespace=home, labels=labels, fields=fields, index=index)
+        return await self.live.list(kind, namespace=home, labels=labels, fields=fields)
 
     async def create(self, obj: K, *, dry_run: bool = False) -> K:
         """A new object; see `Client.create`."""

@@ -22,6 +22,7 @@ from kubewright.api.selectors import FieldSelector, Requirement, Selector
 from kubewright.cache.informer import Informer
 from kubewright.cache.store import Store
 from kubewright.client.lists import ObjectList
+from kubewright.client.routes import ALL_NAMESPACES
 from kubewright.errors import ConfigError, DecodeError, NotFound
 
 __all__ = ("CacheReader",)
@@ -79,11 +80,13 @@ class CacheReader:
         index: tuple[str, str] | None = None,
         limit: int | None = None,
     ) -> ObjectList[K]:
-        """All objects that match, in order of namespace and name; of every namespace unless one is named.
+        """All objects that match, in order of namespace and name.
 
-        `fields` supports `metadata.name`, `metadata.namespace` and the names of indexes. An object that does not fit
-        its class is left out; the informer has reported it.
+        Of every namespace unless one is named; `namespace="*"` is all as well. `fields` supports `metadata.name`,
+        `metadata.namespace` and the names of indexes. An object that does not fit its class is left out; the informer
+        has reported it.
         """
+        namespace = None if namespace in ("", ALL_NAMESPACES) else namespace
         informers = (self._one(kind, namespace),) if namespace else self._all(kind)
         labels_wanted = _label_selector(labels)
         fields_wanted = _field_selector(fields)
@@ -95,9 +98,15 @@ class CacheReader:
         version = informers[0].resource_version if len(informers) == 1 else ""
         return ObjectList(_objects(found, limit), ListMeta(resource_version=version))
 
-    def keys(self, kind: type[KubeObject], *, index: tuple[str, str]) -> tuple[ObjectKey, ...]:
-        """The keys that an index has under a value, without decoding any object."""
-        return tuple(sorted(key for informer in self._all(kind) for key in _index_keys(informer.store, *index)))
+    def keys(
+        self, kind: type[KubeObject], *, namespace: str | None = None, index: tuple[str, str] | None = None
+    ) -> tuple[ObjectKey, ...]:
+        """The keys of all objects, or of those in a namespace or under a value of an index; none is decoded."""
+        found: list[ObjectKey] = []
+        for informer in self._all(kind):
+            keys = informer.store.keys() if index is None else _index_keys(informer.store, *index)
+            found += [key for key in keys if not namespace or key.namespace == namespace]
+        return tuple(sorted(found))
 
     def _all(self, kind: type[K]) -> tuple[Informer[K], ...]:
         informers = self._informers_of(kind)
@@ -113,7 +122,7 @@ class CacheReader:
         watched = ", ".join(name for informer in informers for name in informer.scope.namespaces)
         raise ConfigError(
             f"the cache of {kind.__name__} watches only the namespaces {watched}, not {namespace}; "
-            "add it to the scope, or read it live"
+            "name one of those, add it to the scope, or read it live"
         )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.client.config.credentials import ClientCertificate, StaticToken, TokenFile
+    from kubewright.client.conflicts import retry_on_conflict
     from kubewright.client.connection import connect
     from kubewright.client.lists import ObjectList
     from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
@@ -24,6 +25,7 @@ else:
             "kubewright.client.client": ("Client",),
             "kubewright.client.config.config": ("Config",),
             "kubewright.client.config.credentials": ("ClientCertificate", "StaticToken", "TokenFile"),
+            "kubewright.client.conflicts": ("retry_on_conflict",),
             "kubewright.client.connection": ("connect",),
             "kubewright.client.lists": ("ObjectList",),
             "kubewright.client.transport.transport": ("HttpRequest", "HttpResponse", "HttpStream", "Transport"),
@@ -45,4 +47,5 @@ __all__ = (
     "Transport",
     "WatchEvent",
     "connect",
+    "retry_on_conflict",
 )

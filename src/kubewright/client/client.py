@@ -12,7 +12,7 @@ replaces the whole object. None of them drops a field the class does not know. R
 time; `kubewright.cache` is another layer. Objects passed in are never changed; each call returns the server's response.
 
 Namespaces: a call about one object takes its namespace from the object, else from `namespace=`, else the client's own;
-`list` and `watch` cover every namespace unless one is named.
+`list` and `watch` cover every namespace unless one is named, as `"*"` does.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from kubewright.client.discovery import Discovery
 from kubewright.client.lists import ObjectList, decode_list
 from kubewright.client.pods import Pods
 from kubewright.client.routes import (
+    ALL_NAMESPACES,
     FieldValidation,
     PatchType,
     Propagation,
@@ -153,13 +154,13 @@ class Client:
         page_size: int = PAGE_SIZE,
         timeout: float | None = None,
     ) -> ObjectList[K]:
-        """All objects that match, fetched page by page; with `limit`, at most so many and a token to go on.
+        """All objects that match, of every namespace unless one is named; `"*"` is all as well.
 
-        If a page's token expires on the way, everything is listed again in one response, so that the list is
-        consistent.
+        Fetched page by page; with `limit`, at most so many, and a token to go on. If a page's token expires on the way,
+        everything is listed again in one response, so that the list is consistent.
         """
         definition = definition_of(kind)
-        path = (await self._route(definition)).collection(namespace)
+        path = (await self._route(definition)).listing(namespace)
 
         async def page(size: int | None, token: str | None) -> ObjectList[K]:
             query = list_query(
@@ -266,8 +267,8 @@ class Client:
     ) -> Watch[K, Any]:
         """Changes as they happen, from `resource_version` on (from now on if none is given); see `client.watch`.
 
-        `timeout` is after how long the *server* ends the watch; `initial_events=True` sends the current state first and
-        then a bookmark that marks its end.
+        In every namespace unless one is named; `"*"` is all as well. `timeout` is after how long the *server* ends the
+        watch; `initial_events=True` sends the current state first and then a bookmark that marks its end.
         """
         definition = definition_of(kind)
         query = (
@@ -287,7 +288,7 @@ class Client:
         async def request() -> HttpRequest:
             return HttpRequest(
                 method="GET",
-                path=(await self._route(definition)).collection(namespace),
+                path=(await self._route(definition)).listing(namespace),
                 query=query,
                 headers=(("Accept", accept_header(definition)),),
                 timeout=self.timeout,
@@ -494,7 +495,7 @@ class Client:
     ) -> None:
         """Delete all objects of a kind in a namespace that match."""
         definition = definition_of(kind)
-        if definition.namespaced and not namespace:
+        if definition.namespaced and (not namespace or namespace == ALL_NAMESPACES):
             raise ConfigError(
                 f"delete_collection of {kind.__name__} needs a namespace; "
                 "servers do not delete across namespaces, so call it for each"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, final
 from urllib.parse import quote
 
 import msgspec
@@ -19,6 +19,7 @@ from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.errors import ConfigError
 
 __all__ = (
+    "ALL_NAMESPACES",
     "FieldValidation",
     "PatchType",
     "Propagation",
@@ -39,6 +40,8 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 VersionMatch = Literal["Exact", "NotOlderThan"]
 Query = tuple[tuple[str, str], ...]
 
+ALL_NAMESPACES: Final = "*"
+"""As the namespace of a list or a watch: every one. No namespace is called so."""
 _DOTS = (".", "..")
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
 
@@ -69,6 +72,10 @@ class Route(msgspec.Struct, frozen=True):
         if self.namespaced and namespace:
             return f"{root}/namespaces/{_segment(namespace, 'namespace')}/{self.gvr.resource}"
         return f"{root}/{self.gvr.resource}"
+
+    def listing(self, namespace: str | None) -> str:
+        """The path of a list or a watch; of all namespaces if none is named, or `*` is."""
+        return self.collection(None if namespace == ALL_NAMESPACES else namespace)
 
     def object(self, namespace: str | None, name: str, subresource: str | None = None) -> str:
         """The path of one object, or of a subresource of it."""

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kubewright.controllers.controller import Controller
     from kubewright.controllers.declaration import Declaration, Owned, Watch
     from kubewright.controllers.event_recorder import EventRecorder
-    from kubewright.controllers.mapping import by_index, for_each
+    from kubewright.controllers.host_rate_limiter import HostRateLimiter
+    from kubewright.controllers.mapping import by_index, for_each, to_all
     from kubewright.controllers.permissions import rbac
     from kubewright.controllers.predicates import (
         Predicate,
@@ -38,7 +39,8 @@ else:
             "kubewright.controllers.controller": ("Controller",),
             "kubewright.controllers.declaration": ("Declaration", "Owned", "Watch"),
             "kubewright.controllers.event_recorder": ("EventRecorder",),
-            "kubewright.controllers.mapping": ("by_index", "for_each"),
+            "kubewright.controllers.host_rate_limiter": ("HostRateLimiter",),
+            "kubewright.controllers.mapping": ("by_index", "for_each", "to_all"),
             "kubewright.controllers.permissions": ("rbac",),
             "kubewright.controllers.predicates": (
                 "Predicate",
@@ -64,6 +66,7 @@ __all__ = (
     "Controller",
     "Declaration",
     "EventRecorder",
+    "HostRateLimiter",
     "Owned",
     "Predicate",
     "Result",
@@ -82,4 +85,5 @@ __all__ = (
     "rbac",
     "resource_version_changed",
     "spec_or_metadata_changed",
+    "to_all",
 )

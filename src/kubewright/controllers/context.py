@@ -10,20 +10,13 @@ reconciler returns, once, if it changed; nothing else of the object is written u
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import CancelledError as FutureCancelled
-from concurrent.futures import Future
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, TypeVar, final
 
-import msgspec
-
-from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
-from kubewright._base.metrics import Metrics
-from kubewright.api.codec import problems_of, to_tree
+from kubewright.api.codec import problems_of
 from kubewright.api.conditions import Condition, ConditionStatus, set_condition
 from kubewright.api.field_errors import FieldError
 from kubewright.api.names import ObjectKey
@@ -38,14 +31,12 @@ from kubewright.controllers.applied_objects import (
     not_owned_message,
     with_preconditions,
 )
-from kubewright.controllers.event_recorder import EventRecorder
-from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.self_writes import proves_own_apply, proves_own_patch, without_revision
-from kubewright.controllers.write_loops import WriteLoop
+from kubewright.controllers.reconcile_state import ReconcileState
+from kubewright.controllers.self_writes import proves_own_apply, proves_own_patch
 from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
 
-__all__ = ("Context", "ReconcileEnvironment")
+__all__ = ("Context",)
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
@@ -57,53 +48,30 @@ _RECHECK_OTHERS = 2.0
 
 
 @final
-class ReconcileEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What all reconciles of one controller share."""
-
-    field_manager: str
-    """The manager of the fields that `Context.apply` sends."""
-    owned: frozenset[type[KubeObject]]
-    """The kinds whose changes trigger a reconcile of their owner."""
-    memory: ControllerMemory
-    recorder: EventRecorder | None
-    metrics: Metrics
-    clock: Clock
-
-
-@final
 class Context:
     """What a reconciler works with."""
 
     def __init__(
         self,
-        obj: KubeObject,
-        environment: ReconcileEnvironment,
+        state: ReconcileState,
         *,
         client: CachedClient,
         reconcile_id: str,
         causes: tuple[Cause, ...],
-        writes: list[str],
         log: Callable[[], Logger],
     ) -> None:
         self.client = client
-        """Cached reads, live writes; calls that name no namespace use the object's."""
+        """Cached reads, live writes; calls that name no namespace use the object's, and `"*"` lists every one."""
         self.causes = causes
         """What triggered this reconcile."""
-        self.metrics = environment.metrics
+        self.metrics = state.environment.metrics
         """For metrics of your own, shown with those of the manager; the same name gives the same metric."""
         self.reconcile_id = reconcile_id
         """The id of this reconcile, as `reconcileID` in the log."""
-        self.write_loops: list[WriteLoop] = []
-        """Write loops found in this reconcile; the controller slows the object down for them."""
-        self.writes = writes
-        """What this reconcile has written, for people: `apply ConfigMap shop/web`."""
         self._bind_log = log
-        self._object = obj
-        self._environment = environment
-        self._memory = environment.memory
-        self._loop = asyncio.get_running_loop()
-        self._cancelled = False
-        self._waits: set[Future[Any]] = set()
+        self._state = state
+        self._environment = state.environment
+        self._memory = state.environment.memory
 
     @cached_property
     def log(self) -> Logger:
@@ -113,7 +81,12 @@ class Context:
     @property
     def key(self) -> ObjectKey:
         """Namespace and name of the object."""
-        return self._object.key
+        return self._state.object.key
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """What this reconcile has written so far, for people: `apply ConfigMap shop/web`."""
+        return tuple(self._state.writes)
 
     @property
     def problems(self) -> tuple[FieldError, ...]:
@@ -122,7 +95,7 @@ class Context:
         Empty for nearly every object. The controller has recorded an event; a condition may say it as well:
         `ctx.condition("Ready", False, reason="InvalidValue", message="; ".join(p.message for p in ctx.problems))`.
         """
-        return problems_of(self._object)
+        return problems_of(self._state.object)
 
     def now(self) -> datetime:
         """The time of day by the manager's clock, aware, in UTC; a test moves that clock by hand."""
@@ -153,7 +126,7 @@ class Context:
         if self._memory.applied.is_noop(child, present):
             assert present is not None
             return present
-        with self._memory.self_writes.track(self._object.key, type(child), child.key) as write:
+        with self._memory.self_writes.track(self._state.object.key, type(child), child.key) as write:
             try:
                 result = await self._send(child, present, owned=owned, force=force)
             except (Conflict, Invalid) as error:
@@ -168,22 +141,14 @@ class Context:
             if proves_own_apply(present, child, result, manager=self._environment.field_manager):
                 write.version = result.metadata.resource_version
         self._memory.applied.remember(child, result)
-        self.record_write("apply", result, before=present)
+        self._state.record_write("apply", result, before=present)
         return result
 
     async def create(self, child: K, *, owned: bool = True) -> K:
         """Create a child, such as one with a generated name; later reads of this process see it at once."""
         await self._set_namespace_and_owner(child, owned=owned)
         result = await self.client.create(child)
-        self.writes.append(f"create {result.kind} {result.key}")
-        if not child.metadata.generate_name:
-            loop = self._memory.write_loops.record_creation(
-                (type(result), result.key),
-                f"{result.kind} {result.key}",
-                now=self._environment.clock.monotonic(),
-                owner=self._object.metadata.uid,
-            )
-            self._note_loop(loop)
+        self._state.record_creation(result, named=bool(child.metadata.generate_name))
         return result
 
     async def patch(self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False) -> K:
@@ -193,30 +158,28 @@ class Context:
         conflict.
         """
         present = await self.client.find(type(obj), obj.key)
-        with self._memory.self_writes.track(self._object.key, type(obj), obj.key) as write:
+        with self._memory.self_writes.track(self._state.object.key, type(obj), obj.key) as write:
             result = await self.client.patch(obj, subresource=subresource, optimistic_lock=optimistic_lock)
             if result is not obj and proves_own_patch(obj, result):
                 write.version = result.metadata.resource_version
         if result is not obj:
-            self.record_write("patch", result, before=present)
+            self._state.record_write("patch", result, before=present)
         return result
 
     async def delete(self, child: KubeObject, *, propagation: Propagation | None = None) -> None:
         """Delete this very object, by its uid (decision 0004); that it is gone already is fine."""
         await self.client.delete(child, propagation=propagation)
-        self._memory.applied.forget(type(child), child.key)
-        self._memory.write_loops.forget((type(child), child.key))
-        self.writes.append(f"delete {child.kind} {child.key}")
+        self._state.record_deletion(child)
 
     async def remove(self, kind: type[KubeObject], name: str, *, namespace: str | None = None) -> bool:
         """Delete the child of that name if the object owns it; returns whether it did.
 
         For what `apply` created and is no longer wanted. An object of that name that is not owned is left alone.
         """
-        home = namespace or self._object.metadata.namespace
+        home = namespace or self._state.object.metadata.namespace
         namespaced = await self.client.namespaced(kind)
         present = await self.client.find_hidden(kind, name, namespace=home if namespaced else None)
-        if present is None or claim_on(present, self._object) is not Claim.OWNED:
+        if present is None or claim_on(present, self._state.object) is not Claim.OWNED:
             return False
         await self.delete(present)
         return True
@@ -230,13 +193,13 @@ class Context:
         (`RecheckDeletionTimestamp` in kubernetes/pkg/controller/controller_ref_manager.go). `apply` calls it; call it
         before you write an owner reference in another way.
         """
-        kind, mine = type(self._object), self._object.metadata
+        kind, mine = type(self._state.object), self._state.object.metadata
         try:
             found = await self.client.live.find(kind, self.key)
         except Forbidden:
             return  # the role does not allow `get`: the cache is all there is
         if found is None or found.metadata.uid != mine.uid or found.metadata.deletion_timestamp is not None:
-            raise RetryAfter(2.0, f"{self._object.kind} {self.key} is gone or being deleted; it adopts no child")
+            raise RetryAfter(2.0, f"{self._state.object.kind} {self.key} is gone or being deleted; it adopts no child")
 
     # --- conditions and events ---
 
@@ -249,10 +212,10 @@ class Context:
         message: str = "",
     ) -> None:
         """Set a condition of the object's status; lastTransitionTime changes only when its status does."""
-        conditions: list[Condition] | None = getattr(getattr(self._object, "status", None), "conditions", None)
+        conditions: list[Condition] | None = getattr(getattr(self._state.object, "status", None), "conditions", None)
         if conditions is None:
             raise ConfigError(
-                f"{self._object.kind} has no status.conditions; derive its status class from kubewright.Status"
+                f"{self._state.object.kind} has no status.conditions; derive its status class from kubewright.Status"
             )
         set_condition(
             conditions,
@@ -260,7 +223,7 @@ class Context:
             status,
             reason=reason,
             message=message,
-            observed_generation=self._object.metadata.generation or None,
+            observed_generation=self._state.object.metadata.generation or None,
             now=self._environment.clock.now().replace(microsecond=0),
         )
 
@@ -281,7 +244,7 @@ class Context:
         """
         recorder = self._environment.recorder
         if recorder is not None:
-            recorder.record(about or self._object, reason, message, type=type, action=action, related=related)
+            recorder.record(about or self._state.object, reason, message, type=type, action=action, related=related)
 
     # --- plain reconcilers ---
 
@@ -290,51 +253,7 @@ class Context:
 
         `deployment = ctx.wait(ctx.apply(child))`. Raises TimeoutError once the reconcile is cancelled.
         """
-        cancelled = TimeoutError(f"the reconcile of {self._object.kind} {self.key} has been cancelled; return from it")
-        if self._cancelled:
-            if asyncio.iscoroutine(coroutine):
-                coroutine.close()  # it never started, so asyncio must not warn that nobody awaited it
-            raise cancelled
-
-        async def awaited() -> T:
-            return await coroutine
-
-        waiting = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
-        self._waits.add(waiting)
-        try:
-            if self._cancelled:  # checked last: `cancel_waits` finds the wait in the set, or the flag is seen here
-                waiting.cancel()
-            return waiting.result()
-        except FutureCancelled:
-            raise cancelled from None
-        finally:
-            self._waits.discard(waiting)
-
-    # --- for the reconcile handler ---
-
-    def cancel_waits(self) -> None:
-        """The reconcile is cancelled while its thread runs on: cancel what the thread waits for, now and later."""
-        self._cancelled = True
-        for waiting in tuple(self._waits):
-            waiting.cancel()
-
-    def replace(self, obj: KubeObject) -> None:
-        """The object as it is now, after the framework itself wrote it."""
-        self._object = obj
-
-    def record_write(self, verb: str, result: KubeObject, *, before: KubeObject | None) -> None:
-        """Note a write, and the write loop it may be a part of."""
-        self.writes.append(f"{verb} {result.kind} {result.key}")
-        loop = self._memory.write_loops.record_write(
-            (type(result), result.key),
-            f"{result.kind} {result.key}",
-            before=None if before is None else without_revision(before),
-            after=without_revision(result),
-            now=self._environment.clock.monotonic(),
-            tree=to_tree,
-            owner=self._object.metadata.uid,
-        )
-        self._note_loop(loop)
+        return self._state.wait(coroutine)
 
     # --- inside ---
 
@@ -342,9 +261,9 @@ class Context:
         if not await self.client.namespaced(type(child)):
             child.metadata.namespace = ""
         elif not child.metadata.namespace:
-            child.metadata.namespace = self._object.metadata.namespace or self.client.namespace
+            child.metadata.namespace = self._state.object.metadata.namespace or self.client.namespace
         if owned:
-            set_controller(self._object, child)
+            set_controller(self._state.object, child)
 
     async def _send(self, child: K, present: KubeObject | None, *, owned: bool, force: bool) -> K:
         document = with_preconditions(present, child) if owned else child
@@ -352,8 +271,8 @@ class Context:
 
     async def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
         """Return if the object may write this one; else raise what says why not."""
-        owner = f"{self._object.kind} {self._object.key}"
-        claim = claim_on(present, self._object, labels=adopt)
+        owner = f"{self._state.object.kind} {self._state.object.key}"
+        claim = claim_on(present, self._state.object, labels=adopt)
         if claim is Claim.OWNED:
             return
         if claim is Claim.ADOPTABLE:
@@ -371,7 +290,3 @@ class Context:
             )
         self.event("WaitingForRemoval", reason, related=present)
         raise RetryAfter(_RECHECK_OWNED if type(present) in self._environment.owned else _RECHECK_OTHERS, reason)
-
-    def _note_loop(self, loop: WriteLoop | None) -> None:
-        if loop is not None:
-            self.write_loops.append(loop)

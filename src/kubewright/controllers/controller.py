@@ -1,7 +1,8 @@
 """Controller: sources, a queue and workers, from a declaration.
 
 Start: every source starts and enqueues what exists; only then do the workers start, so no reconciler ever reads half a
-cache. Stop: the workers start no new reconcile and finish the present ones, then the sources end. A manager makes one
+cache. Stop: the workers start no new reconcile and finish the present ones, then the sources end, and `teardown` of the
+reconciler is called last. A manager makes one
 for each declaration, a test by hand; several with the same name may live in one process. What one worker does with a
 key is in `reconcile_handler`.
 """
@@ -29,14 +30,14 @@ from kubewright.cache.cache import Cache
 from kubewright.cache.cached_client import CachedClient
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
-from kubewright.controllers.context import ReconcileEnvironment
-from kubewright.controllers.declaration import Declaration
+from kubewright.controllers.declaration import Declaration, SetUp
 from kubewright.controllers.event_recorder import EventRecorder
-from kubewright.controllers.mapping import ByIndex, to_owner, to_self
+from kubewright.controllers.mapping import ByIndex, ToAll, to_owner, to_self
 from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause, triggering_causes
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
-from kubewright.controllers.sources import KindSource, Source
+from kubewright.controllers.reconcile_state import ReconcileEnvironment
+from kubewright.controllers.sources import LOW_PRIORITY, KindSource, Source
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
 from kubewright.workqueue.observer import QueueObserver
@@ -173,10 +174,12 @@ class Controller:
                 group.create_task(source.run(self.queue), name=f"{self.name} source") for source in self._sources
             ]
             workers: list[asyncio.Task[None]] = []
+            set_up = False
             try:
                 for source in self._sources:
                     await source.wait_for_sync()
-                await self._set_up()
+                await self._call(self.declaration.setup)
+                set_up = True
                 workers = [
                     asyncio.create_task(self._work(), name=f"{self.name} worker {number}")
                     for number in range(self.declaration.concurrency)
@@ -189,13 +192,22 @@ class Controller:
                 for worker in ended:
                     worker.result()
             finally:
-                await self._stop(workers, sources)
+                try:
+                    await self._stop(workers, sources)
+                finally:
+                    if set_up:
+                        await self._tear_down()
 
-    async def _set_up(self) -> None:
-        if self.declaration.setup is not None:
-            answer = self.declaration.setup(self)
-            if answer is not None:
-                await answer
+    async def _call(self, method: SetUp | None) -> None:
+        answer = method(self) if method is not None else None
+        if answer is not None:
+            await answer
+
+    async def _tear_down(self) -> None:
+        try:
+            await self._call(self.declaration.teardown)
+        except Exception as error:  # the user's own code, and all else has still to stop
+            self._log.exception("teardown failed", error=error)
 
     async def _work(self) -> None:
         """One worker: take a key from the queue, reconcile it, decide what next. There are `concurrency` of these."""
@@ -302,8 +314,10 @@ class Controller:
             owner = self._memory.foreign.wrap(to_owner(kind, controller_only=owned.controller_only))
             yield source(owned.kind, owner, owned.when, indexes=owned.indexes, scope=owned.scope)
         for watch in declaration.watches:
-            mapper = watch.mapper.bind(self._reader, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
-            yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope)
+            given = watch.mapper
+            mapper = given.bind(self._reader, kind) if isinstance(given, ByIndex | ToAll) else given
+            priority = LOW_PRIORITY if isinstance(given, ToAll) else 0
+            yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope, priority=priority)
 
     async def _stop(self, workers: list[asyncio.Task[None]], sources: list[asyncio.Task[None]]) -> None:
         self.ready.clear()

@@ -8,6 +8,7 @@
         async def reconcile(self, cache: Cache, ctx: Context) -> Result | None: ...
         async def finalize(self, cache: Cache, ctx: Context) -> Result | None: ...     # adds a finalizer
         async def setup(self, controller: Controller) -> None: ...           # before the first reconcile
+        async def teardown(self, controller: Controller) -> None: ...        # after the last, if setup has returned
 
 The decorator only records; it starts nothing and registers nowhere. The function stays callable, so a unit test calls
 it like any other. A manager makes a `Controller` from the declaration; `generate.rbac` reads it for roles.
@@ -26,13 +27,13 @@ from kubewright.api.names import ObjectKey, dns1123_label_errors
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
 from kubewright.cache.scope import Scope
-from kubewright.controllers.mapping import ByIndex, Mapper
+from kubewright.controllers.mapping import ByIndex, Mapper, ToAll
 from kubewright.controllers.predicates import Predicate, any_version, spec_or_metadata_changed
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Source
 from kubewright.errors import ConfigError
 
-__all__ = ("Declaration", "Owned", "Watch", "controller")
+__all__ = ("Declaration", "Owned", "SetUp", "Watch", "controller")
 
 _MIN_BACKOFF: Final = 0.005
 _METRIC: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -56,8 +57,9 @@ class Owned(msgspec.Struct, frozen=True):
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
     """Indexes of the children in the cache, as `indexes` of `@controller` for the kind itself."""
     scope: Scope | None = None
-    """What this controller watches and reads of the kind; by default the manager's scope of the kind, in the namespaces
-    that the controller's own scope names, since a child is in the namespace of its owner."""
+    """What this controller watches and reads of the kind; by default all in the namespaces that the controller's own
+    scope names, since a child is in the namespace of its owner, and where it names none, the manager's scope of the
+    kind."""
 
 
 @final
@@ -66,8 +68,8 @@ class Watch(msgspec.Struct, frozen=True):
 
     kind: type[KubeObject]
     """The kind that is watched."""
-    mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex
-    """Returns the keys to reconcile for a change; see `for_each` and `by_index`."""
+    mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex | ToAll
+    """Returns the keys to reconcile for a change; see `for_each`, `by_index` and `to_all`."""
     when: Predicate = any_version
     """Which changes reach the mapper; by default all, of the status as well."""
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
@@ -105,7 +107,8 @@ class Declaration(Generic[K]):
         self.kind = kind
         self.scope = scope
         self.name = name
-        self.owns = tuple(_within(owned, kind, scope) for owned in owns)
+        elsewhere = {watch.kind for watch in watches if watch.scope is None}
+        self.owns = tuple(owned if owned.kind in elsewhere else _within(owned, kind, scope) for owned in owns)
         self.watches = watches
         self.when = when
         self.concurrency = concurrency
@@ -121,6 +124,7 @@ class Declaration(Generic[K]):
         self.reconcile: Reconcile
         self.finalize: Finalize | None = None
         self.setup: SetUp | None = None
+        self.teardown: SetUp | None = None
         self._bind(target)
         for watch in watches:
             if isinstance(watch.mapper, ByIndex) and watch.mapper.index not in self.indexes:
@@ -153,6 +157,7 @@ class Declaration(Generic[K]):
         if (finalize := getattr(reconciler, "finalize", None)) is not None:
             self.finalize = _checked_signature(self.name, finalize)
         self.setup = getattr(reconciler, "setup", None)
+        self.teardown = getattr(reconciler, "teardown", None)
 
     def __call__(self, obj: K, ctx: Any) -> Any:
         return self.reconcile(obj, ctx)
@@ -181,6 +186,8 @@ def _within(owned: Owned, owner: type[KubeObject], scope: Scope | None) -> Owned
     """A kind of child in the namespaces of its owners, unless it says itself where it is watched."""
     if scope is None or not scope.namespaces or owned.scope is not None:
         return owned
+    if owned.kind is owner:
+        return msgspec.structs.replace(owned, scope=scope)
     if not (definition_of(owner).namespaced and definition_of(owned.kind).namespaced):
         return owned
     return msgspec.structs.replace(owned, scope=Scope(namespaces=scope.namespaces))
@@ -191,7 +198,7 @@ def controller(
     *,
     name: str | None = None,
     owns: Sequence[type[KubeObject] | Owned] = (),
-    watches: Sequence[tuple[type[KubeObject], Mapper | ByIndex] | Watch] = (),
+    watches: Sequence[tuple[type[KubeObject], Mapper | ByIndex | ToAll] | Watch] = (),
     when: Predicate = spec_or_metadata_changed,
     concurrency: int = 1,
     timeout: float | None = None,
@@ -207,6 +214,16 @@ def controller(
     scope: Scope | None = None,
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
+
+    The methods of a class, each async or plain, are:
+
+    - `reconcile(self, obj: Kind, ctx: Context) -> Result | None`
+    - `finalize(self, obj: Kind, ctx: Context) -> Result | None`, for an object that is being deleted; it brings the
+      finalizer
+    - `setup(self, controller: Controller) -> None`, once before the first reconcile, when all watches are in sync
+    - `teardown(self, controller: Controller) -> None`, once after the last reconcile, if `setup` has returned
+
+    The class is made without arguments, once, when the module is imported.
 
     Args:
         kind: The class of the objects that are reconciled.

@@ -1,7 +1,7 @@
 """Mappers: from a changed object to the keys to enqueue. The object itself, its owner, or what a function returns.
 
 A mapper sees the whole change, old and new: when an object moves from one owner to another, both are enqueued. Pure;
-called by `sources`. `by_index` reads the cache, which `controller` gives it.
+called by `sources`. `by_index` and `to_all` read the cache, which `controller` gives them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
 from kubewright.cache.reader import CacheReader
 
-__all__ = ("ByIndex", "Mapper", "by_index", "for_each", "to_owner", "to_self")
+__all__ = ("ByIndex", "Mapper", "ToAll", "by_index", "for_each", "to_all", "to_owner", "to_self")
 
 K = TypeVar("K", bound=KubeObject)
 Mapper = Callable[[Change[Any]], Iterable[ObjectKey]]
@@ -80,6 +80,21 @@ class ByIndex(msgspec.Struct, frozen=True):
         return for_each(users)
 
 
+@final
+class ToAll(msgspec.Struct, frozen=True):
+    """A mapper to all objects of the controller's own kind; see `to_all`."""
+
+    same_namespace: bool = False
+
+    def bind(self, reader: CacheReader, kind: type[KubeObject]) -> Mapper:
+        """The mapper, bound to the cache that has the objects."""
+
+        def mapper(change: Change[Any]) -> Iterable[ObjectKey]:
+            return reader.keys(kind, namespace=change.key.namespace if self.same_namespace else None)
+
+        return mapper
+
+
 def _name(obj: KubeObject) -> Iterable[str]:
     return (obj.metadata.name,)
 
@@ -93,3 +108,17 @@ def by_index(index: str, values: Callable[[Any], Iterable[str]] = _name, *, ever
     `everywhere` is set: then the values must tell namespaces apart, as `str(config.key)` does.
     """
     return ByIndex(index, values, everywhere)
+
+
+def to_all(*, same_namespace: bool = False) -> ToAll:
+    """A mapper to all objects of the controller's own kind, such as for settings that all of them use.
+
+        settings = Scope(namespaces=("shop-system",), fields="metadata.name=settings")
+
+        @controller(Shop, watches=[Watch(ConfigMap, to_all(), scope=settings)])
+
+    With `same_namespace`, to all in the namespace of the object that changed. They are reconciled with low priority, as
+    after a resync: an edit made meanwhile does not wait for them. For those that name the changed object, see
+    `by_index`.
+    """
+    return ToAll(same_namespace)

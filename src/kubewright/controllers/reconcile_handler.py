@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
 from functools import partial
@@ -26,12 +26,13 @@ from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import definition_of
 from kubewright.cache.cached_client import CachedClient
-from kubewright.controllers.context import Context, ReconcileEnvironment
+from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from kubewright.controllers.reconcile import Cause, Result, triggering_causes
+from kubewright.controllers.reconcile_state import ReconcileEnvironment, ReconcileState
 from kubewright.controllers.self_writes import proves_own_patch
-from kubewright.controllers.write_loops import Slowdown
+from kubewright.controllers.write_loops import Slowdown, WriteLoop
 from kubewright.errors import Conflict, Forbidden, KubewrightError, NotFound, NotOwned, RetryAfter, Terminal
 from kubewright.workqueue.item import Item
 
@@ -150,24 +151,17 @@ class ReconcileHandler:
         held = (item.key, _TERMINATING) if terminating else item.key
         if wait := self._slowdown.remaining(held, now=self._clock.monotonic(), generation=obj.metadata.generation):
             return Outcome(result="requeue_after", requeue_after=wait, priority=item.priority)
-        ctx = Context(
-            obj,
-            self._environment,
-            client=client,
-            reconcile_id=reconcile_id,
-            causes=triggering_causes(item.causes),
-            writes=writes,
-            log=log,
-        )
+        state = ReconcileState(obj, self._environment, writes)
+        ctx = Context(state, client=client, reconcile_id=reconcile_id, causes=triggering_causes(item.causes), log=log)
         if ctx.problems or self._reported_problems:
             self._report_problems(ctx, terminating=terminating)
         if terminating and not self._declaration.deleting:
-            return await self._finalize(obj, ctx, item)
+            return await self._finalize(obj, ctx, state, item)
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
             # Before the reconciler: it may create things outside the cluster, and an object deleted between that and
             # the finalizer would leave them behind.
-            obj = await self._add_finalizer(obj, ctx)
-        return await self._reconcile(obj, ctx, item)
+            obj = await self._add_finalizer(obj, ctx, state)
+        return await self._reconcile(obj, ctx, state, item)
 
     def _report_problems(self, ctx: Context, *, terminating: bool) -> None:
         """Say once what the class does not know of the stored object (decision 23); Terminal if it is not to be used.
@@ -206,18 +200,18 @@ class ReconcileHandler:
                 pass  # the role does not allow `get`: the cache is all there is
         return await client.get(self._declaration.kind, item.key)
 
-    async def _reconcile(self, obj: Any, ctx: Context, item: Item[ObjectKey]) -> Outcome:
+    async def _reconcile(self, obj: Any, ctx: Context, state: ReconcileState, item: Item[ObjectKey]) -> Outcome:
         before = encode(obj.status) if self._has_status else b""
         try:
-            answer = await self._call(self._declaration.reconcile, obj, ctx)
+            answer = await self._call(self._declaration.reconcile, obj, ctx, state)
         except Exception:
             # Conditions that explain the failure are worth as much as those of a success. The generation is not
             # observed: the desired state of it has not been reached.
-            await self._write_status(obj, ctx, before, observed=False)
+            await self._write_status(obj, ctx, state, before, observed=False)
             raise
         finally:
-            slowdown = self._slow_down(obj, ctx) if ctx.write_loops else None
-        await self._write_status(obj, ctx, before, observed=True)
+            slowdown = self._slow_down(obj, ctx, state.write_loops) if state.write_loops else None
+        await self._write_status(obj, ctx, state, before, observed=True)
         if answer is not None and not isinstance(answer, Result):
             ctx.log.warning("the reconciler returned something that is no Result; ignored", returned=repr(answer)[:200])
         result = answer if isinstance(answer, Result) else Result()
@@ -243,7 +237,9 @@ class ReconcileHandler:
                     ctx.log.exception("a gauge failed and is not shown", gauge=name, error=error)
         return found
 
-    async def _write_status(self, obj: Any, ctx: Context, before: bytes, *, observed: bool) -> None:
+    async def _write_status(
+        self, obj: Any, ctx: Context, state: ReconcileState, before: bytes, *, observed: bool
+    ) -> None:
         """Patch what changed in the status, once, after the reconciler has returned.
 
         A merge patch of the status subresource, without resourceVersion: a write of the spec or of another status
@@ -270,61 +266,61 @@ class ReconcileHandler:
                 return
             if proves_own_patch(obj, answer):
                 write.version = answer.metadata.resource_version
-        ctx.writes.append(f"status {obj.kind} {obj.key}")
+        state.writes.append(f"status {obj.kind} {obj.key}")
 
-    async def _add_finalizer(self, obj: Any, ctx: Context) -> Any:
+    async def _add_finalizer(self, obj: Any, ctx: Context, state: ReconcileState) -> Any:
         with self._memory.self_writes.track(obj.key, type(obj), obj.key) as write:
             answer = await add_finalizer(ctx.client, obj, self._declaration.finalizer)
             # The patch carries the resourceVersion of `obj`, so the answer is `obj` with the finalizer: the write is
             # proven, and the reconcile goes on with the answer instead of waiting for the watch.
             write.version = answer.metadata.resource_version
-        ctx.replace(answer)
-        ctx.record_write("finalizer", answer, before=obj)
+        state.object = answer
+        state.record_write("finalizer", answer, before=obj)
         return answer
 
-    async def _finalize(self, obj: Any, ctx: Context, item: Item[ObjectKey]) -> Outcome:
+    async def _finalize(self, obj: Any, ctx: Context, state: ReconcileState, item: Item[ObjectKey]) -> Outcome:
         """A terminating object is not reconciled: the garbage collector deletes its children, `finalize` the rest."""
         finalizer = self._declaration.finalizer
         if self._declaration.finalize is None or not has_finalizer(obj, finalizer):
             return Outcome(result="success")
         before = encode(obj.status) if self._has_status else b""
         try:
-            answer = await self._call(self._declaration.finalize, obj, ctx)
+            answer = await self._call(self._declaration.finalize, obj, ctx, state)
         except Exception:
             # People look in the status for the reason why an object does not go away.
-            await self._write_status(obj, ctx, before, observed=False)
+            await self._write_status(obj, ctx, state, before, observed=False)
             raise
         finally:
-            if ctx.write_loops:
-                self._slow_down(obj, ctx)
+            if state.write_loops:
+                self._slow_down(obj, ctx, state.write_loops)
         if isinstance(answer, Result) and answer.requeue_after is not None:  # the clean-up is not done yet
-            await self._write_status(obj, ctx, before, observed=False)
+            await self._write_status(obj, ctx, state, before, observed=False)
             priority = item.priority if answer.priority is None else answer.priority
             return Outcome(result="requeue_after", requeue_after=answer.requeue_after, priority=priority)
         # Last, and without a status patch before it: without its last finalizer the object is gone.
         await remove_finalizer(ctx.client, obj, finalizer)
         return Outcome(result="success")
 
-    async def _call(self, function: Any, obj: Any, ctx: Context) -> Any:
+    async def _call(self, function: Any, obj: Any, ctx: Context, state: ReconcileState) -> Any:
         try:
             if inspect.iscoroutinefunction(function):
                 return await function(obj, ctx)
-            answer = await self._call_in_thread(partial(function, obj, ctx), ctx)
+            answer = await self._call_in_thread(partial(function, obj, ctx), state)
             return await answer if isinstance(answer, Awaitable) else answer
         except (NotOwned, Terminal) as error:
             # A person has to act, and looks at the object rather than at the operator's log.
             ctx.event(type(error).__name__, str(error), type="Warning")
             raise
 
-    async def _call_in_thread(self, call: Callable[[], Any], ctx: Context) -> Any:
+    async def _call_in_thread(self, call: Callable[[], Any], state: ReconcileState) -> Any:
         # With the context of this task, as `asyncio.to_thread` does: spans of its requests are children of this one.
         thread = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:
             if not thread.done():
-                ctx.cancel_waits()
-                self._abandoned_threads[ctx.key] = thread
+                state.cancel_waits()
+                self._abandoned_threads[state.object.key] = thread
             raise
 
     async def _wait_for_thread(self, key: ObjectKey, log: Callable[[], Logger]) -> None:
@@ -337,15 +333,15 @@ class ReconcileHandler:
         if not thread.cancelled():
             thread.exception()  # retrieved so that asyncio does not log it; the reconcile has been given up
 
-    def _slow_down(self, obj: Any, ctx: Context) -> float:
+    def _slow_down(self, obj: Any, ctx: Context, loops: Sequence[WriteLoop]) -> float:
         """Report the write loops, however the reconcile ended, and hold the key back; returns for how long."""
-        for loop in ctx.write_loops:
+        for loop in loops:
             ctx.log.warning("write loop detected; slowing down", loop=str(loop), wait=loop.wait)
             ctx.event("WriteLoop", str(loop), type="Warning")
             if self._on_write_loop is not None:
                 self._on_write_loop()
-        longest = max(loop.wait for loop in ctx.write_loops)
-        itself = any(loop.target == f"{obj.kind} {obj.key}" for loop in ctx.write_loops)
+        longest = max(loop.wait for loop in loops)
+        itself = any(loop.target == f"{obj.kind} {obj.key}" for loop in loops)
         # An edit of the object ends the wait: it may end the fight. In a fight over the object itself every write of
         # the other side is an edit.
         generation = None if itself else obj.metadata.generation

@@ -27,7 +27,7 @@ from kubewright.controllers.self_writes import SelfWrites
 from kubewright.errors import ConfigError
 from kubewright.workqueue.queue import WorkQueue
 
-__all__ = ("Channel", "KindSource", "Source", "Timer")
+__all__ = ("LOW_PRIORITY", "Channel", "KindSource", "Source", "Timer")
 
 LOW_PRIORITY = -100
 """For the initial list and resyncs, as controller-runtime's `handler.LowPriority` (pkg/handler/eventhandler.go)."""
@@ -64,12 +64,14 @@ class KindSource:
         on_deleted: Callable[[type[KubeObject], ObjectKey], None],
         indexes: Mapping[str, Callable[[Any], Iterable[str]]] | None = None,
         scope: Scope | None = None,
+        priority: int = 0,
     ) -> None:
         """`on_deleted` is called for every deletion, before `when` and the mapper see it.
 
         The informer has the `indexes` before its first change is delivered. `scope` is the cache's own for the kind
-        unless another is given.
+        unless another is given. `priority` is that of fresh changes.
         """
+        self._priority = priority
         self._scope = scope
         self._indexes = dict(indexes or {})
         self._self_writes = self_writes
@@ -89,7 +91,7 @@ class KindSource:
             if not self._when(change):
                 return
             event = "resync" if change.resync else change.type
-            priority = LOW_PRIORITY if change.initial or change.resync else 0
+            priority = LOW_PRIORITY if change.initial or change.resync else self._priority
             cause = Cause(title, event, change.key, change.final_state_unknown)
             for key in self._mapper(change):
                 if not isinstance(key, ObjectKey):

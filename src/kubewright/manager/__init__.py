@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kubewright.manager.options import ManagerOptions
     from kubewright.manager.process import run
     from kubewright.manager.runnables import Runnable, RunnableGroup
+    from kubewright.manager.setup import setup_with_manager
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -27,6 +28,7 @@ else:
             "kubewright.manager.options": ("ManagerOptions",),
             "kubewright.manager.process": ("run",),
             "kubewright.manager.runnables": ("Runnable", "RunnableGroup"),
+            "kubewright.manager.setup": ("setup_with_manager",),
         },
     )
 
@@ -41,4 +43,5 @@ __all__ = (
     "load_operator",
     "run",
     "run_operator",
+    "setup_with_manager",
 )

@@ -28,6 +28,8 @@ def run_operator(
 ) -> None:
     """Run every controller and webhook of a package until SIGINT or SIGTERM, as the command line says.
 
+    What the package says about its manager with `setup_with_manager` counts.
+
     `name` is the operator's, unless a flag, the environment or the file gives another; `namespaced` says that it works
     in its own namespace alone: the option `namespace`, or the pod's; `watch_namespaces` names others. `arguments` are
     those of the process if not given.
@@ -40,13 +42,12 @@ def run_operator(
         operator = load_operator(package)
         if namespaced:
             operator = replace(operator, scope="namespace")
-        options = flags.load_options(name=name or operator.name)
+        options = flags.load_options(**{**operator.option_defaults, "name": name or operator.name})
     except ConfigError as error:
         sys.exit(str(error))
     pod = config.namespace if os.environ.get("KUBERNETES_SERVICE_HOST") else ""
     run(
-        *operator.controllers,
-        *operator.webhooks,
+        *operator.runnables,
         options=options,
         config=config,
         namespaces=operator.watched_namespaces(options.namespace or pod),

@@ -26,8 +26,8 @@ __all__ = ("FLAGS", "PRECEDENCE", "Flag", "Flags", "flag_value", "parse_flags")
 
 PRECEDENCE: Final = (
     "An option is taken from its flag, else from its environment variable, else from the file that --config or "
-    f"{FILE_VARIABLE} names, else it has the default. The cluster is that of --kubeconfig, else of KUBECONFIG, else of "
-    "the pod, else of ~/.kube/config."
+    f"{FILE_VARIABLE} names, else it is as the operator's code says, or has the default. The cluster is that of "
+    "--kubeconfig, else of KUBECONFIG, else of the pod, else of ~/.kube/config."
 )
 # What kubebuilder calls what has another name here.
 _GO_NAMES: Final = {

@@ -4,6 +4,7 @@
     manager.add_readyz_check("disk", disk_is_mounted)
     run(manager)
 
+An operator that is started in several ways says such things below `setup_with_manager`, where each of them finds it.
 This module is what a manager offers to its users. `assembly` makes its parts and joins them, `lifecycle` starts and
 stops them in order, `runnables` holds what runs. Nothing of it is global, so several managers with several clusters fit
 in one process.
@@ -30,6 +31,7 @@ from kubewright.client.config.config import Config
 from kubewright.controllers.controller import Controller
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
+from kubewright.errors import ConfigError
 from kubewright.manager.assembly import Assembly
 from kubewright.manager.cache_protocols import CacheLike
 from kubewright.manager.clusters import DEFAULT, CacheFactory, ManagedCluster
@@ -37,6 +39,7 @@ from kubewright.manager.endpoints.debug import DebugProvider
 from kubewright.manager.endpoints.healthz import Check
 from kubewright.manager.options import ManagerOptions
 from kubewright.manager.runnables import Runnable, RunnableGroup
+from kubewright.manager.setup import ManagerSetup, single_setup
 from kubewright.manager.signals import stop_on_signal
 from kubewright.manager.telemetry import Telemetry
 
@@ -58,7 +61,7 @@ class Manager:
 
     def __init__(
         self,
-        *runnables: Addable,
+        *runnables: Addable | ManagerSetup,
         config: Config | None = None,
         client: Client | None = None,
         options: ManagerOptions | None = None,
@@ -74,10 +77,13 @@ class Manager:
 
         A `client` that is given stays open when the manager stops. `options` are `ManagerOptions.load()` if not given.
         `namespaces` are those that are watched, all if none is named, unless the options name some; `scopes` says more
-        for single kinds, and a controller may declare its own. `cache` makes another cache for a client. `certificates`
-        are what webhooks are served with, if not as the options say.
+        for single kinds, and a controller may declare its own. What `setup_with_manager` declared has scopes and
+        defaults of options, too; those that are given here win.
+        `cache` makes another cache for a client. `certificates` are what webhooks are served with, if not as the
+        options say.
         """
-        self.options = options or ManagerOptions.load()
+        setup = single_setup([item for item in runnables if isinstance(item, ManagerSetup)])
+        self.options = options or ManagerOptions.load(defaults=setup.defaults if setup is not None else None)
         clock = clock or SystemClock()
         self._parts = Assembly(
             self.options,
@@ -85,7 +91,7 @@ class Manager:
             client=client,
             namespaces=self.options.watch_namespaces
             or ((namespaces,) if isinstance(namespaces, str) else tuple(namespaces)),
-            scopes=dict(scopes or {}),
+            scopes={**(setup.scopes if setup is not None else {}), **(scopes or {})},
             cache=cache,
             certificates=certificates,
             telemetry=telemetry or Telemetry(clock=clock),
@@ -94,7 +100,10 @@ class Manager:
         )
         self._lifecycle = self._parts.lifecycle
         for runnable in runnables:
-            self.add(runnable)
+            if not isinstance(runnable, ManagerSetup):
+                self.add(runnable)
+        if setup is not None:
+            setup(self)
 
     # What it runs -------------------------------------------------------------------------------------------
 
@@ -107,6 +116,8 @@ class Manager:
         If it has `kinds`, the cache of its cluster follows them from the start, also where this process does not lead:
         a process that takes over finds them in sync.
         """
+        if isinstance(runnable, ManagerSetup):
+            raise ConfigError(f"{runnable} comes too late: its scopes make the cache; give it to Manager or to run")
         self._parts.add(runnable, group=group, cluster=cluster)
 
     def add_cluster(

@@ -1,8 +1,8 @@
 """An operator: a Python package, and everything that is declared in it.
 
-`load_operator` imports the package with all its modules and gathers kinds, controllers, webhooks and permissions. A
-process starts with it, and the generators, the command line and tests read the same. pyproject.toml says what the
-operator is called and where it lives:
+`load_operator` imports the package with all its modules and gathers kinds, controllers, webhooks, permissions and how
+the manager is set up. A process starts with it, and the generators, the command line and tests read the same.
+pyproject.toml says what the operator is called and where it lives:
 
     [tool.kubewright]
     operator = "cache_operator"          # the package, for every command
@@ -24,7 +24,7 @@ import sys
 import sysconfig
 import tomllib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -35,11 +35,13 @@ import msgspec
 from kubewright.api.dynamic import DynamicObject
 from kubewright.api.names import dns1123_label_errors
 from kubewright.api.resource import Definition, KubeObject
+from kubewright.cache.scope import Scope
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.permissions import Permission, permissions_in
 from kubewright.errors import ConfigError
 from kubewright.k8s import kinds
 from kubewright.manager.runnables import is_webhook
+from kubewright.manager.setup import ManagerSetup, single_setup
 
 if TYPE_CHECKING:
     from kubewright.webhooks.serving.router import WebhookDeclaration
@@ -85,6 +87,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """Declarations of admission and conversion webhooks."""
     rules: tuple[Permission, ...] = ()
     modules: tuple[ModuleType, ...] = ()
+    setup: ManagerSetup | None = None
+    """What it says about its manager with `setup_with_manager`."""
     max_description: int | None = None
     """Where descriptions in CRDs are cut, in letters; None leaves them whole."""
 
@@ -92,6 +96,21 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces it works in; empty for all."""
         return self.watched_namespaces("")
+
+    @property
+    def runnables(self) -> tuple[Declaration[Any] | WebhookDeclaration | ManagerSetup, ...]:
+        """What its manager is made of."""
+        return (*self.controllers, *self.webhooks, *(() if self.setup is None else (self.setup,)))
+
+    @property
+    def scopes(self) -> Mapping[type[KubeObject], Scope]:
+        """What its manager watches of single kinds."""
+        return {} if self.setup is None else self.setup.scopes
+
+    @property
+    def option_defaults(self) -> Mapping[str, Any]:
+        """The options of its manager, unless flags, the environment or the file say otherwise."""
+        return {} if self.setup is None else self.setup.defaults
 
     def watched_namespaces(self, home: str) -> tuple[str, ...]:
         """The namespaces it works in if it runs in `home`, its own if empty; empty for all."""
@@ -145,7 +164,7 @@ def load_operator(name_or_path: str, *, settings: Settings | None = None) -> Ope
 
 
 def operator_of(declaration: Declaration[Any]) -> Operator:
-    """An operator of one controller: its kinds, and what its module says about permissions."""
+    """An operator of one controller: its kinds, and what its module says about permissions and the manager."""
     module = sys.modules[declaration.__module__]
     kinds = [kind for kind in declaration.kinds if _has_crd(kind) and not _is_generated(sys.modules[kind.__module__])]
     versions = [
@@ -159,6 +178,7 @@ def operator_of(declaration: Declaration[Any]) -> Operator:
         controllers=(declaration,),
         rules=permissions_in(module),
         modules=(module,),
+        setup=single_setup(_setups(list(vars(module).values()))),
     )
 
 
@@ -237,6 +257,7 @@ def _load(package: str, folders: list[Path], settings: Settings) -> Operator:
         webhooks=_webhooks(values),
         rules=tuple(dict.fromkeys(rule for module in modules for rule in permissions_in(module))),
         modules=modules,
+        setup=single_setup(_setups(values)),
         max_description=settings.max_description,
     )
 
@@ -370,6 +391,10 @@ def _check_names(controllers: tuple[Declaration[Any], ...]) -> None:
 
 def _place(declaration: Declaration[Any]) -> str:
     return f"{declaration.__module__}.{declaration.__name__}"
+
+
+def _setups(values: list[Any]) -> list[ManagerSetup]:
+    return list({id(value): value for value in values if isinstance(value, ManagerSetup)}.values())
 
 
 def _webhooks(values: list[Any]) -> tuple[WebhookDeclaration, ...]:

@@ -16,6 +16,7 @@ from kubewright.client.config.config import Config
 from kubewright.errors import ConfigError
 from kubewright.manager.manager import Addable, Manager
 from kubewright.manager.options import ManagerOptions
+from kubewright.manager.setup import ManagerSetup
 
 __all__ = ("run",)
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 @overload
 def run(
-    *runnables: Addable,
+    *runnables: Addable | ManagerSetup,
     options: ManagerOptions | None = None,
     config: Config | None = None,
     namespaces: Sequence[str] = (),
@@ -45,8 +46,9 @@ def run(
     """Run controllers, webhooks and async functions in this process until SIGINT or SIGTERM, on the fastest loop.
 
     They get one `Manager`; `options`, `config` and `namespaces` are its arguments, and what is not given comes from the
-    environment. A program that needs more of the manager makes it and calls `run(manager)`. A program that is no
-    operator calls `run(main())`: the coroutine runs to its end on the same loop, and `run` returns its result.
+    environment. More about the manager is said below `setup_with_manager`, whose function is given here as well: then
+    `kubewright dev` and tests find it in the module, too. Or make the manager, and call `run(manager)`. A program that
+    is no operator calls `run(main())`: the coroutine runs to its end on the same loop, and `run` returns its result.
 
     The loop is uvloop's where that is installed, else asyncio's own.
     """
@@ -60,5 +62,5 @@ def run(
     return run_loop(alone.run() if isinstance(alone, Manager) else alone)
 
 
-async def _managed(*runnables: Addable, **arguments: Any) -> None:
+async def _managed(*runnables: Addable | ManagerSetup, **arguments: Any) -> None:
     await Manager(*runnables, **arguments).run()

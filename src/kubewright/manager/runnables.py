@@ -18,6 +18,7 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, cast, final, runtime_checkable
 
 from kubewright._base.clock import Clock, SystemClock
@@ -99,7 +100,8 @@ class FunctionRunnable:
     may_end = True
 
     def __init__(self, function: Callable[[], Awaitable[None]], *, name: str = "", needs_leader: bool = True) -> None:
-        self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        named = function.func if isinstance(function, partial) else function
+        self.name = name or getattr(named, "__qualname__", type(named).__name__)
         self.needs_leader = needs_leader
         self._function = function
 

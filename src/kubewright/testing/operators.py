@@ -158,8 +158,9 @@ async def running(
     """Run an operator, given as its package, its folder or loaded, or a single controller, until the block ends.
 
     `admin` gives it all rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all
-    objects ten times a second. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for it,
-    and options from the environment do not count. The CRDs, roles and objects stay in the cluster.
+    objects ten times a second. Other arguments are those of `ManagerOptions`; they win over what the operator says
+    below `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not
+    count. The CRDs, roles and objects stay in the cluster.
     """
     found = _loaded(operator)
     config = on.config
@@ -241,10 +242,11 @@ def _manager(
     scopes: Mapping[type[KubeObject], Scope] | None,
     options: dict[str, Any],
 ) -> Manager:
-    given: Tree = {"name": operator.name, "health_address": "0", "metrics_address": "0"} | options
+    here = {"name": operator.name, "health_address": "0", "metrics_address": "0", "debug_address": "0"}
+    given: Tree = {**operator.option_defaults, **here, **options}
     if local is None:
         return Manager(
-            *operator.controllers,
+            *operator.runnables,
             client=own,
             options=ManagerOptions(**given | {"webhooks": False}),
             namespaces=operator.namespaces,
@@ -252,8 +254,7 @@ def _manager(
             clock=clock,
         )
     return Manager(
-        *operator.controllers,
-        *operator.webhooks,
+        *operator.runnables,
         local,
         client=own,
         options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),

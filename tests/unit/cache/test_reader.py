@@ -50,9 +50,20 @@ async def test_get_of_nothing_is_not_found_and_names_it(shelf: Any) -> None:
     assert raised.value.details["name"] == "nobody"
 
 
+async def test_keys_are_those_of_all_objects_of_a_namespace_or_of_an_index(shelf: Any) -> None:
+    def found(**options: Any) -> list[str]:
+        return [str(key) for key in shelf.cache.reader.keys(shelf.kind, **options)]
+
+    assert found() == ["bank/a", "bank/plain", "shop/a", "shop/b", "shop/c"]
+    assert found(namespace="bank") == ["bank/a", "bank/plain"]
+    assert found(index=("spec.color", "red")) == ["bank/a", "shop/b", "shop/c"]
+    assert found(namespace="shop", index=("spec.color", "red")) == ["shop/b", "shop/c"]
+
+
 async def test_list_is_in_order_of_namespace_and_name(shelf: Any) -> None:
     assert keys(shelf) == ["bank/a", "bank/plain", "shop/a", "shop/b", "shop/c"]
     assert keys(shelf, namespace="shop") == ["shop/a", "shop/b", "shop/c"]
+    assert keys(shelf, namespace="*") == keys(shelf, namespace="") == keys(shelf)
     assert keys(shelf, namespace="nowhere") == []
     assert keys(shelf, limit=2) == ["bank/a", "bank/plain"]
     assert shelf.cache.reader.list(shelf.kind).resource_version == "10"

@@ -46,13 +46,15 @@ def test_function_stays_callable_and_the_declaration_says_everything() -> None:
     assert reconcile.__name__ == "reconcile"
 
 
-def test_class_brings_finalize_and_setup() -> None:
+def test_class_brings_finalize_setup_and_teardown() -> None:
     class Worker:
         async def reconcile(self, thing: Thing, ctx: Context) -> None: ...
 
         async def finalize(self, thing: Thing, ctx: Context) -> None: ...
 
-        def setup(self, ctx: object) -> None: ...
+        def setup(self, controller: object) -> None: ...
+
+        def teardown(self, controller: object) -> None: ...
 
     declare = controller(
         Thing, name="keeper", owns=[Owned(ConfigMap, controller_only=False)], watches=[Watch(Secret, to_self)]
@@ -61,6 +63,7 @@ def test_class_brings_finalize_and_setup() -> None:
 
     assert Keeper.finalize is not None
     assert Keeper.setup is not None
+    assert Keeper.teardown is not None
     assert Keeper.finalizer == "example.io/keeper"
     assert not Keeper.owns[0].controller_only
 

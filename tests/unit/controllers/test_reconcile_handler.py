@@ -14,11 +14,12 @@ from kubewright._base.logs import Logger
 from kubewright._base.metrics import Metrics
 from kubewright.api import copy_of
 from kubewright.cache.changes import change_of
-from kubewright.controllers.context import Context, ReconcileEnvironment
+from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause, Result
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
+from kubewright.controllers.reconcile_state import ReconcileEnvironment
 from kubewright.controllers.write_loops import WriteLoop
 from kubewright.errors import Cause as StatusCause
 from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
@@ -302,7 +303,7 @@ async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_m
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> Result:
         if obj.metadata.generation == 1:
-            ctx.write_loops += [write_loop(4.0), write_loop(60.0), write_loop(8.0)]
+            ctx._state.write_loops += [write_loop(4.0), write_loop(60.0), write_loop(8.0)]
         return Result(requeue_after=1.0)
 
     bench = Bench(reconcile, toy(), threads)
@@ -328,7 +329,7 @@ async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_no
         async def reconcile(self, obj: Toy, ctx: Context) -> None: ...
 
         async def finalize(self, obj: Toy, ctx: Context) -> Result:
-            ctx.write_loops.append(write_loop(60.0))
+            ctx._state.write_loops.append(write_loop(60.0))
             return Result(requeue_after=1.0)
 
     terminating = toy(finalizers=[FINALIZER], deletion_timestamp=VirtualClock().now())
@@ -347,7 +348,7 @@ async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_no
 async def test_in_a_fight_over_the_object_itself_an_edit_is_a_blow(threads: ThreadPoolExecutor) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> None:
-        ctx.write_loops.append(write_loop(60.0, f"Toy {KEY}"))
+        ctx._state.write_loops.append(write_loop(60.0, f"Toy {KEY}"))
 
     bench = Bench(reconcile, toy(), threads)
     await bench.reconcile()

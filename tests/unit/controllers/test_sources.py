@@ -1,20 +1,69 @@
-"""Sources other than watches."""
+"""Sources: what they enqueue, and how urgently."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
+from typing import Any
 
 import pytest
 
 from kubewright import ObjectKey
+from kubewright.cache.changes import Change, change_of
+from kubewright.cache.scope import Scope
+from kubewright.controllers.mapping import to_self
+from kubewright.controllers.memory import ControllerMemory
+from kubewright.controllers.predicates import any_change
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.sources import Channel, Timer
+from kubewright.controllers.sources import LOW_PRIORITY, Channel, KindSource, Timer
 from kubewright.errors import ConfigError
+from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue.queue import WorkQueue
 
 A, B = ObjectKey("shop", "a"), ObjectKey("shop", "b")
+
+
+class Watched:
+    """In place of a cache, the informer of its only kind and a subscription to that."""
+
+    def __init__(self) -> None:
+        self.deliver: Callable[[Change[Any]], None] = lambda change: None
+
+    @contextmanager
+    def use(self, kind: type[Any], *, scope: Scope | None = None) -> Iterator[Watched]:
+        yield self
+
+    def subscribe(self, handler: Callable[[Change[Any]], None]) -> Watched:
+        self.deliver = handler
+        return self
+
+    async def wait_for_sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("priority", [0, LOW_PRIORITY])
+async def test_fresh_changes_have_the_priority_of_their_watch_and_others_a_low_one(priority: int) -> None:
+    queue: WorkQueue[ObjectKey] = WorkQueue(clock=VirtualClock())
+    watched: Any = Watched()
+    memory = ControllerMemory(ConfigMap)
+    source = KindSource(
+        watched, ConfigMap, to_self, any_change,
+        self_writes=memory.self_writes, on_deleted=lambda kind, key: None, priority=priority,
+    )  # fmt: skip
+    running = asyncio.create_task(source.run(queue))
+    await source.wait_for_sync()
+
+    watched.deliver(change_of(new=ConfigMap.named("a", "shop"), initial=True))
+    watched.deliver(change_of(new=ConfigMap.named("b", "shop")))
+
+    items = {item.key: item.priority for item in [await queue.get(), await queue.get()] if item is not None}
+    assert items == {A: LOW_PRIORITY, B: priority}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_timer_adds_its_keys_at_each_turn_behind_fresh_changes() -> None:

@@ -82,6 +82,24 @@ def test_a_namespaced_operator_works_where_it_is_told_to_be(
     assert [call["namespaces"] for call in started] == [(), ("shop",), ("flagged-shop-system",), ("mine",)]
 
 
+def test_what_the_package_says_about_its_manager_is_weaker_than_the_environment(
+    package: str, started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / f"{package}.py").open("a") as file:
+        file.write(
+            "from kubewright.manager import ManagerOptions, setup_with_manager\n"
+            "@setup_with_manager(defaults=ManagerOptions(metrics_address=':9090', grace_period=5))\n"
+            "def setup(manager): ...\n"
+        )
+    monkeypatch.setenv("KUBEWRIGHT_GRACE_PERIOD", "7")
+    run_operator(package, arguments=["--kubeconfig=flag"])
+
+    (call,) = started
+    assert [getattr(runnable, "__name__", "") for runnable in call["runnables"]] == ["reconcile", "setup"]
+    assert (call["options"].metrics_address, call["options"].grace_period) == (":9090", 7.0)
+    assert call["options"].name == "flagged-shop"
+
+
 def test_help_starts_nothing(package: str, started: list[dict[str, Any]]) -> None:
     with pytest.raises(SystemExit) as caught:
         run_operator(package, arguments=["--help"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubewright.errors import ConfigError
-from kubewright.manager.operator import Operator, Settings, load_operator, project_settings
+from kubewright.manager.operator import Operator, Settings, load_operator, operator_of, project_settings
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -71,6 +71,43 @@ def test_a_project_folder_says_which_package_and_what_it_is_called(tmp_path: Pat
 
     assert (found.name, found.namespace, found.scope) == ("shop", "till", "namespace")
     assert [kind.__name__ for kind in found.kinds] == ["Shop"]
+
+
+SETUP = """
+from kubewright import Manager, ManagerOptions, Scope
+from kubewright.k8s.core.v1 import Secret
+from kubewright.manager import setup_with_manager
+
+@setup_with_manager(scopes={Secret: Scope(labels="app=shop")}, defaults=ManagerOptions(leader_election=True))
+def setup(manager: Manager) -> None: ...
+"""
+
+
+def test_the_setup_of_the_manager_is_found_wherever_it_is_written(tmp_path: Path) -> None:
+    again = "from setup_shop.manager import setup\n"  # imported, it is still one
+    write(tmp_path, {"setup_shop/__init__.py": "", "setup_shop/manager.py": SETUP, "setup_shop/other.py": again})
+
+    found = load_operator(str(tmp_path / "setup_shop"))
+
+    assert found.runnables == (found.setup,)
+    assert [(kind.__name__, scope.labels) for kind, scope in found.scopes.items()] == [("Secret", "app=shop")]
+    assert found.option_defaults == {"leader_election": True}
+
+
+def test_a_single_controller_brings_the_setup_of_its_module(tmp_path: Path) -> None:
+    one, _, _ = TWO_CONTROLLERS.partition("@controller(Pod)\nasync def second")
+    write(tmp_path, {"sole_shop.py": one + SETUP})
+
+    found = load_operator(str(tmp_path / "sole_shop.py"))
+
+    assert operator_of(found.controllers[0]).setup is found.setup is not None
+
+
+def test_two_setups_of_the_manager_are_refused_by_their_names(tmp_path: Path) -> None:
+    write(tmp_path, {"torn_shop/__init__.py": "", "torn_shop/a.py": SETUP, "torn_shop/b.py": SETUP})
+
+    with pytest.raises(ConfigError, match=r"by torn_shop\.a\.setup and by torn_shop\.b\.setup"):
+        load_operator(str(tmp_path / "torn_shop"))
 
 
 def test_a_single_module_is_an_operator_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -226,6 +227,12 @@ async def test_a_runnable_that_ends_by_itself_is_a_failure_unless_it_may() -> No
     with pytest.raises(KubewrightError, match="short of shop ended"):
         await runnables.wait_failure()
     await runnables.stop_all()
+
+
+def test_a_function_with_its_first_arguments_has_the_name_of_the_function() -> None:
+    async def poll(client: object) -> None: ...
+
+    assert FunctionRunnable(partial(poll, object())).name == poll.__qualname__
 
 
 async def test_one_added_after_the_start_runs_at_once_and_while_stopping_is_refused() -> None:

@@ -58,7 +58,6 @@ def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) ->
 
     FILE is a Python file with controllers, or a package; without it the project in this folder is meant.
     """
-    from kubewright._base.logs import configure
     from kubewright._base.loop import run as run_loop
     from kubewright.manager.options import ManagerOptions
 
@@ -67,11 +66,16 @@ def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) ->
     # Two edits within a second may leave a file with the same size and time, so that Python would use stale bytecode.
     sys.dont_write_bytecode = True
     session = _Session(code, webhooks=not no_webhooks)
-    options = ManagerOptions.load()
+    _configure_logs(ManagerOptions.load(), session.telling)  # until the operator is loaded, which may say more
+    run_loop(session.run(samples=samples, port=port))
+
+
+def _configure_logs(options: ManagerOptions, telling: ReconcileLog) -> None:
+    from kubewright._base.logs import configure
+
     # Text for people by default, even if the output is no terminal.
     output_format = "text" if options.log_format == "auto" else options.log_format
-    configure(level=options.log_level, format=output_format, only=session.telling)
-    run_loop(session.run(samples=samples, port=port))
+    configure(level=options.log_level, format=output_format, only=telling)
 
 
 @final
@@ -178,6 +182,8 @@ class _Session:
         self._installed: dict[str, Any] = {}
         self._cache: Cache | None = None
         self._watched: tuple[str, ...] | None = None
+        self._cached: tuple[object, ...] = ()
+        """The namespaces and scopes that the cache was made for."""
         self._stop = asyncio.Event()
 
     async def run(self, *, samples: bool, port: int) -> None:
@@ -237,8 +243,8 @@ class _Session:
                     await install_crds(client, wanted)
                     self._installed[name] = wanted
             await self._make_namespaces(operator, client)
-            warm = len(self._cache.informers()) if self._cache is not None else 0
             manager = self._manager(operator, config, client)
+            warm = len(self._cache.informers()) if self._cache is not None else 0
             await manager.__aenter__()
         except KubewrightError as error:
             click.secho(visible(str(error)), fg="red", err=True)
@@ -274,8 +280,12 @@ class _Session:
 
         self.telling.follow(operator.controllers)
         options = self._options(operator)
-        if self._cache is None:
-            self._cache = Cache(client, default_scope=Scope(namespaces=watched_by(operator, options)))
+        _configure_logs(options, self.telling)
+        namespaces = watched_by(operator, options)
+        # What changes in the scope of a kind changes which objects are to be forgotten: all are read again.
+        if self._cache is None or self._cached != (namespaces, operator.scopes):
+            self._cache = Cache(client, scopes=operator.scopes, default_scope=Scope(namespaces=namespaces))
+            self._cached = (namespaces, operator.scopes)
         kept = self._cache
         return assemble_manager(operator, options, config, cache=lambda _: kept)
 

@@ -30,7 +30,12 @@ __all__ = ("assemble_manager", "local_options", "run")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DEFAULTS: Final = {"health_address": "0", "metrics_address": "0", "webhook_certificates": "local"}
+_DEFAULTS: Final = {
+    "health_address": "0",
+    "metrics_address": "0",
+    "debug_address": "0",
+    "webhook_certificates": "local",
+}
 """Of an operator outside a container."""
 
 
@@ -97,8 +102,8 @@ def run(
 
 
 def local_options(operator: Operator, flags: Flags, **defaults: Any) -> ManagerOptions:
-    """The options of an operator outside a container."""
-    return flags.load_options(**{**_DEFAULTS, "name": operator.name, **defaults})
+    """The options of an operator outside a container. Ports and certificates are the place's, not the operator's."""
+    return flags.load_options(**{**operator.option_defaults, **_DEFAULTS, "name": operator.name, **defaults})
 
 
 async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
@@ -134,8 +139,7 @@ def assemble_manager(
     from kubewright.manager.manager import Manager
 
     return Manager(
-        *operator.controllers,
-        *operator.webhooks,
+        *operator.runnables,
         config=config,
         options=options,
         namespaces=watched_by(operator, options),

@@ -95,15 +95,16 @@ def _places(operator: Operator, *declarations: Declaration[Any]) -> tuple[str, .
     """The namespaces in which these controllers work, or the whole operator; an empty one means all."""
     everywhere = operator.watch_namespaces or (HOME,) if operator.scope == "namespace" else _CLUSTER
     found: dict[str, None] = {}
-    for declaration in declarations or (None,):
-        limited = declaration is not None and definition_of(declaration.kind).namespaced
-        found |= dict.fromkeys((_named(declaration.scope) if limited and declaration else ()) or everywhere)
-    return _CLUSTER if "" in found else tuple(found)
+    for declaration in declarations:
+        named = _named(operator, declaration.kind, declaration.scope)
+        found |= dict.fromkeys(named if named and definition_of(declaration.kind).namespaced else everywhere)
+    return _CLUSTER if "" in found else tuple(found) or everywhere
 
 
-def _named(scope: Scope | None) -> tuple[str, ...]:
-    """The namespaces that a scope names; an empty one means all."""
-    return () if scope is None else tuple("" if name == "*" else name for name in scope.namespaces)
+def _named(operator: Operator, kind: type[KubeObject], scope: Scope | None) -> tuple[str, ...]:
+    """The namespaces that the declared scope of a kind names, or the manager's; an empty one means all."""
+    found = scope or operator.scopes.get(kind)
+    return () if found is None else tuple("" if name == "*" else name for name in found.namespaces)
 
 
 def _without_repetition(access: Access) -> Access:
@@ -162,10 +163,10 @@ def _controller_grants(operator: Operator, declaration: Declaration[Any]) -> Ite
         # The admission plugin OwnerReferencesPermissionEnforcement requires this for blockOwnerDeletion.
         yield from _placed(places, kind, ("update",), "finalizers")
     for owned in declaration.owns:
-        yield from _placed(_named(owned.scope) or places, owned.kind, _READ)
+        yield from _placed(_named(operator, owned.kind, owned.scope) or places, owned.kind, _READ)
         yield from _placed(places, owned.kind, ("create", "patch"))
     for watch in declaration.watches:
-        yield from _placed(_named(watch.scope) or _places(operator), watch.kind, _READ)
+        yield from _placed(_named(operator, watch.kind, watch.scope) or _places(operator), watch.kind, _READ)
 
 
 def _guessed_grants(operator: Operator) -> Iterator[tuple[Call, tuple[str, ...], type[KubeObject], Grant]]:

@@ -56,6 +56,21 @@ def test_it_has_the_flags_of_the_packaged_operator() -> None:
     assert "else from the file that --config" in " ".join(run("--help").output.split())
 
 
+def test_what_the_operator_says_about_its_manager_counts_but_for_ports(started: list[Any], tmp_path: Path) -> None:
+    with (tmp_path / "run_shop.py").open("a") as file:
+        file.write(
+            "from kubewright.manager import ManagerOptions, setup_with_manager\n"
+            "@setup_with_manager(defaults=ManagerOptions(\n"
+            "    metrics_address=':9090', debug_address='127.0.0.1:6060', grace_period=5, sync_timeout=60))\n"
+            "def setup(manager): ...\n"
+        )
+    run("--sync-timeout=7")
+
+    (options, *_) = started[0]
+    assert (options.grace_period, options.sync_timeout) == (5.0, 7.0)
+    assert (options.metrics_address, options.debug_address) == ("0", "0")
+
+
 def test_the_file_is_not_overridden(started: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "manager.yaml").write_text("metricsAddress: 127.0.0.1:9999\nname: mine\n")
     monkeypatch.setenv("KUBEWRIGHT_CONFIG", "manager.yaml")

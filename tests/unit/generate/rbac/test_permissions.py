@@ -70,6 +70,26 @@ def test_a_controller_without_status_children_and_clean_up_only_reads(tmp_path: 
     assert {grant.resource for grant in access_of(found).cluster} == {"bares", "events"}
 
 
+def test_what_the_manager_watches_of_a_kind_is_granted_where_it_watches_it(tmp_path: Path) -> None:
+    code = """
+from kubewright import Manager, Scope, Watch
+from kubewright.manager import setup_with_manager
+
+def to_none(change): return ()
+
+@controller(Web, watches=[Watch(Secret, to_none), Watch(ConfigMap, to_none, scope=Scope(namespaces=("*",)))])
+async def reconcile(web: Web, ctx: Context) -> None: ...
+
+@setup_with_manager(scopes={Secret: Scope(namespaces=("vault",)), ConfigMap: Scope(namespaces=("vault",))})
+def setup(manager: Manager) -> None: ...
+"""
+    access = access_of(operator_of(tmp_path, "set_up_operator", START + code))
+
+    assert granted(access, "secrets") == ""
+    assert granted(access, "configmaps") == "get list watch"
+    assert {grant.resource for grant in access.namespaces["vault"]} == {"secrets"}
+
+
 @pytest.mark.parametrize("scope", ["cluster", "namespace"])
 def test_what_is_watched_in_namespaces_that_the_declaration_names_may_be_read_only_there(
     tmp_path: Path, scope: str
@@ -154,6 +174,24 @@ def test_beside_a_controller_for_all_namespaces_one_in_some_needs_nothing_more(t
     assert granted(access, "events") == "create patch"
     assert "events" not in {grant.resource for grant in access.namespaces["a"]}
     assert {(grant.resource, grant.verb) for grant in access.namespaces["a"]} >= {("webs", "patch")}
+
+
+def test_children_that_are_watched_for_another_reason_too_are_watched_in_one_scope(tmp_path: Path) -> None:
+    code = """
+from kubewright import Scope, Watch
+
+HERE = Scope(namespaces=("a",), labels="x=y")
+
+@controller(Web, owns=[ConfigMap, Web], watches=[Watch(ConfigMap, lambda change: [])], scope=HERE)
+async def reconcile(web: Web, ctx: Context) -> None: ...
+"""
+    operator = operator_of(tmp_path, "twofold_operator", START + code)
+    (declaration,) = operator.controllers
+
+    assert all(len(scopes) == 1 for scopes in declaration.scopes.values())
+    access = access_of(operator)
+    assert granted(access, "configmaps") == "get list watch"
+    assert {grant.verb for grant in access.namespaces["a"] if grant.resource == "configmaps"} == {"create", "patch"}
 
 
 def test_children_are_watched_where_their_owners_are(tmp_path: Path) -> None:

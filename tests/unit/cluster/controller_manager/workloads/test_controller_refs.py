@@ -8,7 +8,7 @@ from kubewright import ObjectKey, ObjectMeta, Selector
 from kubewright.api import OwnerReference
 from kubewright.cache.changes import Change, change_of
 from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
-from kubewright.controllers.mapping import ByIndex
+from kubewright.controllers.mapping import ByIndex, ToAll
 from kubewright.k8s.apps.v1 import ReplicaSet, ReplicaSetSpec
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.meta.v1 import LabelSelector
@@ -33,7 +33,7 @@ def pod(app: str, owner: str = "") -> Pod:
 def told(given: ControllerRefManager[ReplicaSet, Pod], change: Change[Any]) -> list[str]:
     owners, children = given.watches
     watch = owners if change.kind is ReplicaSet else children
-    assert not isinstance(watch.mapper, ByIndex)
+    assert not isinstance(watch.mapper, ByIndex | ToAll)
     return sorted(key.name for key in watch.mapper(change))
 
 
