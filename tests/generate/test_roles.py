@@ -5,7 +5,6 @@ Covers: kubewright.generate.rbac
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from kubewright.generate.rbac.permissions import access_of
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from kubewright.manager.operator import Operator, load_operator
-from kubewright.testing import gone, running
+from kubewright.testing import gone, running, time_limit
 from kubewright.testing import until as wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -87,7 +86,7 @@ async def logged(
             yield cluster, log
         return
     binaries: Binaries = request.getfixturevalue("real_binaries")
-    async with RealCluster(version=binaries.version, audit_log=log) as real:
+    async with RealCluster(start_timeout=300, version=binaries.version, audit_log=log) as real:
         yield real, log
 
 
@@ -106,7 +105,7 @@ async def grant(client: Client, operator: Operator) -> None:
 async def until(client: Client, kind: type[Any], holds: Callable[[Any], bool]) -> None:
     """Until the object called home is as it should be, seen through a watch."""
     where: dict[str, Any] = {"namespace": "default", "fields": {"metadata.name": "home"}}
-    async with asyncio.timeout(30), client.watch(kind, **where, initial_events=True) as events:
+    async with time_limit(30), client.watch(kind, **where, initial_events=True) as events:
         async for event in events:
             if event.type != "DELETED" and holds(event.object):
                 return
@@ -119,7 +118,7 @@ async def until_gone(client: Client, kind: type[Any]) -> None:
     if not listed.items:
         return
     version = listed.metadata.resource_version
-    async with asyncio.timeout(30), client.watch(kind, **where, resource_version=version) as events:
+    async with time_limit(30), client.watch(kind, **where, resource_version=version) as events:
         async for event in events:
             if event.type == "DELETED":
                 return
@@ -127,7 +126,7 @@ async def until_gone(client: Client, kind: type[Any]) -> None:
 
 async def until_allowed(config: Config) -> None:
     """The server's authorizer learns of a binding through a watch of its own, so ask until it has."""
-    async with asyncio.timeout(30), connect(config) as client:
+    async with time_limit(30), connect(config) as client:
         while True:
             try:
                 await client.list(ConfigMap)

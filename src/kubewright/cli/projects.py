@@ -22,7 +22,7 @@ __all__ = ("ProjectChanges", "apply_project", "write_manifests")
 
 
 @final
-class ProjectChanges(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectChanges(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The files of a project that were changed, by their paths within it."""
 
     created: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
 """`-o json`: a command's result on standard output, for programs.
 
-Messages for people always go to standard error, so standard output has either one JSON document or nothing. A command
-that fails has an exit code and a sentence on standard error; only checks print their findings then.
+Its keys are in camelCase, as those of Kubernetes are. Names of things are values, not keys: a list of objects that have
+a name. Messages for people always go to standard error, so standard output has either one JSON document or nothing. A
+command that fails has an exit code and a sentence on standard error; only checks print their findings then.
 """
 
 from __future__ import annotations

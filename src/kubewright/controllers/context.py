@@ -20,7 +20,7 @@ from kubewright.api.codec import problems_of
 from kubewright.api.conditions import Condition, ConditionStatus, set_condition
 from kubewright.api.field_errors import FieldError
 from kubewright.api.names import ObjectKey
-from kubewright.api.owners import set_controller
+from kubewright.api.owners import controller_of, set_controller
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.client.routes import Propagation
@@ -34,7 +34,7 @@ from kubewright.controllers.applied_objects import (
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.reconcile_state import ReconcileState
 from kubewright.controllers.self_writes import proves_own_apply, proves_own_patch
-from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
+from kubewright.errors import BadRequest, ConfigError, Conflict, Forbidden, Invalid, NotFound, NotOwned, RetryAfter
 
 __all__ = ("Context",)
 
@@ -122,7 +122,7 @@ class Context:
         await self._set_namespace_and_owner(child, owned=owned)
         present = await self.client.find_hidden(type(child), child.key)
         if present is not None and owned:
-            await self._check_claim(present, adopt)
+            await self._check_claim(present, child, adopt)
         if self._memory.applied.is_noop(child, present):
             assert present is not None
             return present
@@ -136,7 +136,7 @@ class Context:
                 # Read the object from the server, check it again, and send the apply once more.
                 present = await self.client.live.find(type(child), child.key)
                 if present is not None:
-                    await self._check_claim(present, adopt)
+                    await self._check_claim(present, child, adopt)
                 result = await self._send(child, present, owned=owned, force=force)
             if proves_own_apply(present, child, result, manager=self._environment.field_manager):
                 write.version = result.metadata.resource_version
@@ -269,7 +269,7 @@ class Context:
         document = with_preconditions(present, child) if owned else child
         return await self.client.apply(document, field_manager=self._environment.field_manager, force=force)
 
-    async def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
+    async def _check_claim(self, present: KubeObject, wanted: KubeObject, adopt: dict[str, str] | None) -> None:
         """Return if the object may write this one; else raise what says why not."""
         owner = f"{self._state.object.kind} {self._state.object.key}"
         claim = claim_on(present, self._state.object, labels=adopt)
@@ -280,7 +280,8 @@ class Context:
             return
         if claim is Claim.FOREIGN:
             self._memory.foreign.add(present, self.key)
-            raise NotOwned(not_owned_message(present, owner, labels=adopt))
+            labels = adopt if await self._could_adopt(present, wanted, adopt) else None
+            raise NotOwned(not_owned_message(present, owner, labels=labels))
         child = f"{present.kind} {present.key}"
         if claim is Claim.TERMINATING:
             reason = f"{child} is being deleted; {owner} waits until it is gone"
@@ -290,3 +291,19 @@ class Context:
             )
         self.event("WaitingForRemoval", reason, related=present)
         raise RetryAfter(_RECHECK_OWNED if type(present) in self._environment.owned else _RECHECK_OTHERS, reason)
+
+    async def _could_adopt(self, present: KubeObject, wanted: KubeObject, labels: dict[str, str] | None) -> bool:
+        """Whether the object would be adopted if it had the labels: a trial of the apply that would do so.
+
+        A Deployment made by somebody else, for one, has another selector, and no apply changes that. People are told of
+        the labels only if they help.
+        """
+        if not labels or controller_of(present) is not None:
+            return False
+        document = with_preconditions(present, wanted)
+        manager = self._environment.field_manager
+        try:
+            await self.client.live.apply(document, field_manager=manager, force=True, dry_run=True)
+        except (BadRequest, Conflict, Forbidden, Invalid, NotFound):
+            return False
+        return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import combinations
@@ -163,9 +163,14 @@ class Controller:
             threads=self._threads,
             on_write_loop=observer.on_write_loop if observer is not None else None,
         )
+        self._listeners: list[Callable[[ReconcileRecord], None]] = []
         self._stopping = False
         self.ready = asyncio.Event()
         """Set once the sources have enqueued what exists and the workers run."""
+
+    def subscribe(self, listener: Callable[[ReconcileRecord], None]) -> None:
+        """Call this with each reconcile that has ended, after its status was written."""
+        self._listeners.append(listener)
 
     async def run(self) -> None:
         """Reconcile until cancelled; then let the present reconciles finish."""
@@ -283,18 +288,19 @@ class Controller:
             # The object may have been deleted during the reconcile. Its gauges went with it and must not come back.
             if outcome.gauges and self._exists(item.key):
                 self._observer.on_gauges(item.key, outcome.gauges)
-        self.recent.append(
-            ReconcileRecord(
-                key=item.key,
-                causes=_described(triggering_causes(item.causes)),
-                result=outcome.result,
-                seconds=seconds,
-                error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
-                writes=tuple(writes),
-                requeue_after=outcome.requeue_after,
-                reconcile_id=reconcile_id,
-            )
+        record = ReconcileRecord(
+            key=item.key,
+            causes=_described(triggering_causes(item.causes)),
+            result=outcome.result,
+            seconds=seconds,
+            error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
+            writes=tuple(writes),
+            requeue_after=outcome.requeue_after,
+            reconcile_id=reconcile_id,
         )
+        self.recent.append(record)
+        for listener in self._listeners:
+            listener(record)
 
     def _exists(self, key: ObjectKey) -> bool:
         kind = self.declaration.kind

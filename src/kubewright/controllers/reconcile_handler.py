@@ -160,7 +160,13 @@ class ReconcileHandler:
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
             # Before the reconciler: it may create things outside the cluster, and an object deleted between that and
             # the finalizer would leave them behind.
-            obj = await self._add_finalizer(obj, ctx, state)
+            try:
+                obj = await self._add_finalizer(obj, ctx, state)
+            except NotFound as error:
+                if error.details.get("name") != item.key.name:
+                    raise  # the kind itself is not served any more
+                ctx.log.debug("the object is gone", error=str(error))
+                return Outcome(result="success")  # deleted since it was read: nothing was done that is to be cleaned up
         return await self._reconcile(obj, ctx, state, item)
 
     def _report_problems(self, ctx: Context, *, terminating: bool) -> None:

@@ -62,17 +62,22 @@ _ANNOTATIONS_LIMIT: Final = 262_144
 """The server's limit for all annotations of an object; `kubectl apply` stores a copy of the object in one."""
 
 
-def operator_crds(operator: Operator) -> dict[str, dict[str, Any]]:
-    """The CRDs of an operator's kinds, by name."""
+def operator_crds(operator: Operator, *, webhooks: bool = True) -> dict[str, dict[str, Any]]:
+    """The CRDs of an operator's kinds, by name.
+
+    With `webhooks=False` nobody converts: so a kind with a conversion is served in its stored version alone, which
+    needs none. The others would be refused, or, without the conversion, stored without what they name otherwise.
+    """
     conversions = conversion_of(operator) if operator.webhooks else {}
-    return {
-        name: crd_for(
-            *classes,
-            conversion=conversions.get(name) if len(classes) > 1 else None,
-            max_description=operator.max_description,
-        )
-        for name, classes in operator.by_crd.items()
-    }
+    crds = {}
+    for name, classes in operator.by_crd.items():
+        conversion = conversions.get(name) if len(classes) > 1 else None
+        crd = crd_for(*classes, conversion=conversion, max_description=operator.max_description)
+        if conversion is not None and not webhooks:
+            for version in crd["spec"]["versions"]:
+                version["served"] = version["storage"]
+        crds[name] = crd
+    return crds
 
 
 @final

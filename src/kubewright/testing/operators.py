@@ -5,16 +5,16 @@
         shop = await until(operator.client, Shop, ObjectKey("default", "corner"), lambda shop: shop.status.open)
 
 It installs the CRDs, applies the roles of `kubewright generate`, and runs the manager in this process as the service
-account they are bound to. Requests that RBAC denied are in `forbidden`, and fail the test when the block ends: a
-missing permission is found here and not in production. Webhooks are served on loopback and registered. Every request of
-the operator goes through `faults`, where a test breaks it.
+account they are bound to. Requests that RBAC denied are in `forbidden`, exceptions of the operator's code in `errors`;
+both fail the test when the block ends, so that they are found here and not in production. Webhooks are served on
+loopback and registered. Every request of the operator goes through `faults`, where a test breaks it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from kubewright._base import yaml
 from kubewright._base.clock import Clock
+from kubewright._base.log_formats import stack_of
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.api.dynamic import Dynamic
@@ -52,6 +53,8 @@ from kubewright.manager.operator import Operator, load_operator, operator_of
 from kubewright.manager.options import ManagerOptions
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
+from kubewright.testing.operator_log import OperatorLog, shown_logs
+from kubewright.testing.time_limits import TimeLimit
 from kubewright.testing.waiting import key_in
 
 if TYPE_CHECKING:
@@ -74,13 +77,25 @@ _TICK: Final = 0.1
 class RunningOperator:
     """What a test works with."""
 
-    def __init__(self, *, client: Client, manager: Manager, operator: Operator, faults: FaultyTransport) -> None:
+    def __init__(
+        self, *, client: Client, manager: Manager, operator: Operator, faults: FaultyTransport, log: OperatorLog
+    ) -> None:
         self.client = client
         """The administrator's."""
         self.manager = manager
         self.operator = operator
         self.faults = faults
         """What the operator's own requests go through."""
+        self._log = log
+
+    @property
+    def errors(self) -> list[Exception]:
+        """What the operator's code raised and nobody caught, oldest first: in reconcilers, mappings, webhooks.
+
+        Errors of `kubewright.errors` are not among them: a request that fails is tried again, and `Terminal` is an
+        answer. The first hundred are kept.
+        """
+        return list(self._log.errors)
 
     @property
     def forbidden(self) -> list[str]:
@@ -109,8 +124,9 @@ class RunningOperator:
         changed = asyncio.Event()
         with cache.use(kind, scope=scope) as informer:
             subscription = informer.subscribe(lambda _: changed.set())
+            limit = TimeLimit(timeout)
             try:
-                async with asyncio.timeout(timeout):
+                async with limit:
                     await subscription.wait_for_sync()
                     while not predicate(informer.store.get(key)):
                         changed.clear()
@@ -119,7 +135,8 @@ class RunningOperator:
                 shown = informer.store.get(key)
                 seen = "no such object" if shown is None else f"\n{yaml.dump(to_tree(shown))}"
                 raise AssertionError(
-                    f"{kind.__name__} {key} is not as expected in the cache after {timeout:g} s; it holds {seen}"
+                    f"{kind.__name__} {key} is not as expected in the cache after {limit}; it holds {seen}"
+                    f"{shown_logs()}"
                 ) from None
             finally:
                 subscription.close()
@@ -132,15 +149,17 @@ class RunningOperator:
         may start the next reconcile at any time.
         """
         controllers = self.manager.controllers
+        limit = TimeLimit(timeout)
         try:
-            async with asyncio.timeout(timeout):
+            async with limit:
                 while any(len(each.queue) or each.queue.processing() for each in controllers):
                     for each in controllers:
                         await each.queue.idle()
         except TimeoutError:
             busy = [f"{each.name} {key}" for each in controllers for key in each.queue.processing()]
             raise AssertionError(
-                f"the operator is not idle after {timeout:g} s: {', '.join(busy) or 'no worker takes what is queued'}"
+                f"the operator is not idle after {limit}: {', '.join(busy) or 'no worker takes what is queued'}"
+                f"{shown_logs()}"
             ) from None
 
 
@@ -153,14 +172,16 @@ async def running(
     admin: bool = False,
     clock: Clock | None = None,
     scopes: Mapping[type[KubeObject], Scope] | None = None,
+    expected_errors: Iterable[type[Exception]] = (),
     **options: Any,
 ) -> AsyncIterator[RunningOperator]:
     """Run an operator, given as its package, its folder or loaded, or a single controller, until the block ends.
 
     `admin` gives it all rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all
-    objects ten times a second. Other arguments are those of `ManagerOptions`; they win over what the operator says
-    below `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not
-    count. The CRDs, roles and objects stay in the cluster.
+    objects ten times a second. An exception of the operator's code fails the test when the block ends, unless it is one
+    of `expected_errors`. Other arguments are those of `ManagerOptions`; they win over what the operator says below
+    `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not count.
+    The CRDs, roles and objects stay in the cluster.
     """
     found = _loaded(operator)
     config = on.config
@@ -168,20 +189,25 @@ async def running(
         local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
         if local is not None:
             await local.release_conversions()
-        await install_crds(client, *operator_crds(found).values())
+        # A large schema takes a while: the cluster, which may be on this loop, goes on meanwhile.
+        crds = await asyncio.to_thread(operator_crds, found, webhooks=webhooks)
+        await install_crds(client, *crds.values())
         await _grant(client, found)
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))
         wire = FaultyTransport(default_transport(config))
+        log = OperatorLog(found.name)
         async with Client(RetryingTransport(wire), namespace=found.namespace, field_manager=found.name) as own:
             manager = _manager(found, own, local, clock=clock, scopes=scopes, options=options)
-            async with _advancing_at_end(clock) as ending, manager:
-                try:
-                    if webhooks and found.webhooks:
-                        await _until_webhooks_in_effect(client)
-                    yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
-                finally:
-                    ending.set()
+            log.follow(manager.controllers)
+            with log.kept():
+                async with _advancing_at_end(clock) as ending, _at_work(manager, log):
+                    try:
+                        if webhooks and found.webhooks:
+                            await _until_webhooks_in_effect(client)
+                        yield RunningOperator(client=client, manager=manager, operator=found, faults=wire, log=log)
+                    finally:
+                        ending.set()
         if webhooks and found.webhooks:
             with suppress(TransportError):  # the test has stopped the server, too
                 await _until_webhooks_in_effect(client)
@@ -190,6 +216,25 @@ async def running(
                 f"the roles of {found.name} do not allow what it asked for: {'; '.join(wire.forbidden)}. "
                 "Declare it with `rbac(...)` or `owns`, then run `kubewright generate`"
             )
+        if raised := log.unexpected(tuple(expected_errors)):
+            stacks = "\n".join(stack_of(error) for error in raised)
+            raise AssertionError(
+                f"the code of {found.name} raised what nobody caught; if a test means it to, name the class in "
+                f"expected_errors=[...]\n{stacks}"
+            ) from raised[0]
+
+
+@asynccontextmanager
+async def _at_work(manager: Manager, log: OperatorLog) -> AsyncIterator[None]:
+    """The manager, whose tasks log as the operator; the test, in the same task as the start, does not."""
+    with log.speaking():
+        await manager.__aenter__()
+    try:
+        yield
+    except BaseException as error:
+        await manager.__aexit__(type(error), error, error.__traceback__)
+        raise
+    await manager.__aexit__(None, None, None)
 
 
 @asynccontextmanager
@@ -274,13 +319,14 @@ async def _grant(client: Client, operator: Operator) -> None:
         await client.apply(Namespace.named(namespace), force=True)
     for tree in trees:
         await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
+    limit = TimeLimit(_TIMEOUT)
     try:
-        async with asyncio.timeout(_TIMEOUT):
+        async with limit:
             for review in _reviews(trees):
                 await _until_allowed(client, review)
     except TimeoutError:
         raise ClusterError(
-            f"the roles of {operator.name} were applied, but they were not in effect within {_TIMEOUT:g} s; "
+            f"the roles of {operator.name} were applied, but they were not in effect within {limit}; "
             "see kubectl auth can-i --list"
         ) from None
 
@@ -331,12 +377,13 @@ async def _until_webhooks_in_effect(client: Client) -> None:
 
     for kind in KINDS.values():
         marker = await client.create(from_tree(kind, _marker(f"{_MANAGER}-{uuid4().hex[:10]}")))
+        limit = TimeLimit(_TIMEOUT)
         try:
-            async with asyncio.timeout(_TIMEOUT):
+            async with limit:
                 await _until_called(client, marker.metadata.name)
         except TimeoutError:
             raise ClusterError(
-                f"a {kind.kind} was registered, but it was not in effect within {_TIMEOUT:g} s; see its log"
+                f"a {kind.kind} was registered, but it was not in effect within {limit}; see its log"
             ) from None
         finally:
             await client.delete(marker)

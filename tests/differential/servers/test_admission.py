@@ -18,6 +18,8 @@ import pytest
 from tests.differential.servers.server_pair import ServerClient, ServerPair, get, normalized, post, run_case
 from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
+from kubewright.testing import time_limit
+
 pytestmark = pytest.mark.real
 
 JSON = dict[str, Any]
@@ -200,7 +202,7 @@ async def until_denied(apiserver: ServerClient, label: str) -> None:
     """Wait until a server knows the webhooks or policies, which the real one learns from a watch."""
     probe = {"metadata": {"name": "probe", "labels": {LABEL: label}}}
     headers = {"Content-Type": "application/json"}
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:
             path = "/api/v1/namespaces/default/configmaps?dryRun=All"
             answer = await apiserver.send("POST", path, json.dumps(probe).encode(), headers, 10)

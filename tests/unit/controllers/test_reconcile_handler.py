@@ -58,6 +58,7 @@ class Kept:
         self.fresh: Any = obj
         self.written: list[Any] = []
         self.added_by_others = 0
+        self.refusal = NotFound("not found", code=404)
 
     def in_namespace(self, namespace: str) -> Kept:
         return self
@@ -67,6 +68,9 @@ class Kept:
 
     async def get_fresh(self, kind: type[Any], key: ObjectKey) -> Any:
         return self._copy_or_raise(self.fresh)
+
+    async def patch_by_name(self, kind: type[Any], key: ObjectKey, patch: dict[str, Any]) -> Any:
+        raise self.refusal
 
     async def patch(self, obj: Any, *, subresource: str) -> Any:
         assert subresource == "status"
@@ -322,6 +326,28 @@ async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_m
     await bench.clock.advance(20)
 
     assert (await bench.reconcile()).requeue_after == 60.0, "it is held back anew, not for what is left"
+
+
+@pytest.mark.parametrize(
+    ("missing", "result"), [({"name": KEY.name}, "success"), ({}, "error")], ids=["object", "kind"]
+)
+async def test_an_object_that_is_deleted_before_it_has_the_finalizer_is_left_alone(
+    threads: ThreadPoolExecutor, missing: dict[str, str], result: str
+) -> None:
+    called: list[str] = []
+
+    class Keeper:
+        async def reconcile(self, obj: Toy, ctx: Context) -> None:
+            called.append(obj.metadata.name)
+
+        async def finalize(self, obj: Toy, ctx: Context) -> None: ...
+
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), toy(), threads)
+    bench.client.refusal = NotFound("not found", code=404, details=missing)
+
+    outcome = await bench.reconcile()
+
+    assert (outcome.result, called) == (result, [])
 
 
 async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_not(threads: ThreadPoolExecutor) -> None:

@@ -657,7 +657,7 @@ def test_a_signal_stops_every_manager_of_the_process(number: signal.Signals) -> 
     child = start()
 
     child.send_signal(number)
-    output, errors = child.communicate(timeout=30)
+    output, errors = child.communicate()
 
     assert output == "ending\nending\nstopped\n"
     assert child.returncode == 0, errors
@@ -670,6 +670,6 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
     assert child.stdout.readline() == "ending\n"
 
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=30)
+    child.communicate()
 
     assert child.returncode == 1

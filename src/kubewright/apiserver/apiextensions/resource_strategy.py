@@ -76,11 +76,17 @@ class CustomResourceStrategy:
 
     @cached_property
     def field_type(self) -> FieldType:
-        return type_of_schema(self._version.schema, preserve_unknown=self._version.preserves_unknown)
+        found = self._field_types.get(self._kind.api_version)
+        return found or type_of_schema(self._version.schema, preserve_unknown=self._version.preserves_unknown)
 
     @cached_property
     def _rules(self) -> CelValidator:
         return compile_rules(self._version.schema)
+
+    def compile(self) -> None:
+        """Compile now what the first requests would compile; for a large schema not on the event loop."""
+        self._version.compile()
+        bool(self._rules)
 
     def normalize(self, tree: Tree) -> list[str]:
         try:

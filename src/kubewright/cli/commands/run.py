@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kubewright.manager.operator import Operator
     from kubewright.manager.options import ManagerOptions
 
-__all__ = ("assemble_manager", "local_options", "run")
+__all__ = ("assemble_manager", "local_options", "run", "without_conversion")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -110,15 +110,21 @@ async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
     from kubewright.client.config.config import Config
     from kubewright.cluster.install import install_crds
     from kubewright.cluster.planes.embedded import EmbeddedCluster
-    from kubewright.generate.crds.manifests import crd_for
+    from kubewright.generate.project import operator_crds
 
     async with EmbeddedCluster() as cluster:
-        await install_crds(cluster.client, *(crd_for(*classes) for classes in operator.by_crd.values()))
+        crds = operator_crds(operator, webhooks=options.webhooks)
+        await install_crds(cluster.client, *map(without_conversion, crds.values()))
         await create_namespaces(cluster.client, watched_by(operator, options))
         config = Config.load(kubeconfig=cluster.kubeconfig)
         click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
         click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
         await _run(operator, options, config)
+
+
+def without_conversion(crd: dict[str, Any]) -> dict[str, Any]:
+    """The CRD for an operator that runs here: LocalWebhooks points the conversion to this process."""
+    return {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
 
 
 async def _run(operator: Operator, options: ManagerOptions, config: Config) -> None:

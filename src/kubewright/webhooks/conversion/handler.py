@@ -13,6 +13,7 @@ from typing import Any, Final, final
 
 import msgspec
 
+from kubewright._base.json_values import has_more_values
 from kubewright._base.logs import Logger
 from kubewright.api.codec import encode_tree
 from kubewright.api.resource import definition_of
@@ -34,6 +35,8 @@ _TURN_SECONDS: Final = 0.01
 
 _OBJECT_LIMIT: Final = 3 * 1024 * 1024
 """Bytes of one object: the API server takes no larger one."""
+_MAX_VALUES: Final = 100_000
+"""Of one object, decoded. Objects of people have some thousands."""
 
 
 @final
@@ -153,6 +156,8 @@ def _tree_of(encoded: msgspec.Raw) -> dict[str, Any]:
     size = len(memoryview(encoded))
     if size > _OBJECT_LIMIT:
         raise ConversionError(f"an object has {size} bytes; the limit is {_OBJECT_LIMIT}")
+    if has_more_values(bytes(encoded), _MAX_VALUES):
+        raise ConversionError(f"an object has more than {_MAX_VALUES} values")
     try:
         return _TREE_DECODER.decode(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

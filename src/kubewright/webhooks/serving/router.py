@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from kubewright._base.http.messages import Request, Response
+from kubewright._base.json_values import has_more_values
 from kubewright.api.times import Duration
 from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
@@ -39,6 +40,8 @@ CONVERSION_PATH: Final = "/convert"
 _JSON: Final = "application/json"
 _MAX_SECONDS: Final = 30.0
 """The most that `timeoutSeconds` of a webhook can be."""
+_MAX_VALUES: Final = 150_000
+"""Of an AdmissionReview, decoded: those of both objects. Objects of people have some thousands."""
 _REVIEWS: Final = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
 _DECODER: Final = msgspec.json.Decoder(AdmissionReview)
 
@@ -123,6 +126,9 @@ class WebhookRouter:
             response = await (self._convert(request) if admission is None else self._admit(admission, request))
             code = response.code
             return response
+        except RecursionError:
+            code = 400
+            return _error(code, "the body is nested too deeply")
         finally:
             if self._observer is not None:
                 self._observer.on_end(path, code, time.perf_counter() - started)
@@ -139,6 +145,8 @@ class WebhookRouter:
         return None
 
     async def _admit(self, admission: AdmissionHandler, request: Request) -> Response:  # hot
+        if has_more_values(request.body, _MAX_VALUES):
+            return _error(413, f"the body has more than {_MAX_VALUES} values")
         try:
             review = _DECODER.decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
