@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from kubewright import Client, Config, connect
+from kubewright import Client, Config, Context, Resource, Spec, Status, connect, controller
 from kubewright._base.http.messages import Request
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.event_recorder import EventRecorder
@@ -151,3 +151,26 @@ async def test_the_client_given_by_connect_works_too(plane: RealCluster, namespa
         with pytest.raises(LeadershipLost):
             await manager.client.create(ConfigMap.named("late", namespace))
         assert (await own.get(ConfigMap, "made", namespace=namespace)).metadata.name == "made"
+
+
+class Nowhere(Resource[Spec, Status], group="nowhere.example.io", version="v1"):
+    """A kind that nobody installs."""
+
+
+async def test_a_controller_of_a_kind_that_is_not_installed_does_not_hold_up_the_start(
+    plane: RealCluster, namespace: str
+) -> None:
+    seen = asyncio.Event()
+
+    @controller(Nowhere)
+    async def wait(nowhere: Nowhere, ctx: Context) -> None: ...
+
+    @controller(ConfigMap)
+    async def look(config: ConfigMap, ctx: Context) -> None:
+        seen.set()
+
+    options = ManagerOptions(name="shop", namespace=namespace, health_address="0", metrics_address="0", block_limit=0.0)
+    async with Manager(wait, look, config=plane.config, options=options) as manager:
+        assert manager.state == "running"
+        await asyncio.wait_for(seen.wait(), WAIT)
+        assert [each.name for each in manager.controllers if not each.ready.is_set()] == ["nowhere"]

@@ -15,10 +15,10 @@ from tests.conftest import Kubectl
 from tests.planes import Plane
 from tests.runtime.parcel_operator import Parcel, ParcelSpec, deliver
 
-from kubewright import Client, Context, ObjectKey, Result, Scope, controller, validate
+from kubewright import Client, Context, ObjectKey, Result, Scope, controller, default, validate
 from kubewright.api import copy_of
 from kubewright.cache import Change
-from kubewright.errors import ConfigError, Invalid, ServerError
+from kubewright.errors import ConfigError, Invalid, KubewrightError, ServerError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
 from kubewright.manager.operator import Operator, load_operator
@@ -356,3 +356,126 @@ async def test_a_successor_of_the_same_name_is_another_object(client: Client, na
 
     assert await client.find(ConfigMap, "again", namespace=namespace) is not None
     assert await client.find(ConfigMap, "never", namespace=namespace) is None
+
+
+class Broken:
+    """Sources and hooks of a controller that raise."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def run(self, queue: object) -> None:
+        raise ValueError("the broker is gone")
+
+    async def wait_for_sync(self) -> None: ...
+
+
+class BreaksLater(Broken):
+    """Works until it is told to break."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.breaks = asyncio.Event()
+
+    async def run(self, queue: object) -> None:
+        await self.breaks.wait()
+        await super().run(queue)
+
+
+async def test_an_operator_whose_source_breaks_fails_at_its_start(plane: Plane) -> None:
+    @controller(Parcel, sources=[Broken("broker")])
+    async def listen(parcel: Parcel, ctx: Context) -> None: ...
+
+    words = r"controller parcel: source broker failed in .*test_running_operators.py, line \d+: ValueError: the broker"
+    with pytest.raises(KubewrightError, match=words):
+        async with running(listen, on=plane):
+            pytest.fail("it has started")
+
+
+async def test_an_operator_whose_setup_raises_fails_at_its_start(plane: Plane) -> None:
+    @controller(Parcel)
+    class Courier:
+        async def reconcile(self, parcel: Parcel, ctx: Context) -> None: ...
+
+        async def setup(self, controller: object) -> None:
+            raise LookupError("no van")
+
+    with pytest.raises(KubewrightError, match=r"controller parcel: setup failed in .*: LookupError: no van"):
+        async with running(Courier, on=plane):
+            pytest.fail("it has started")
+
+
+async def test_two_indexes_of_one_name_are_told_at_the_start(plane: Plane) -> None:
+    @controller(Parcel, name="one", indexes={"place": lambda parcel: [parcel.spec.address]})
+    async def one(parcel: Parcel, ctx: Context) -> None: ...
+
+    @controller(Parcel, name="two", indexes={"place": lambda parcel: [parcel.metadata.name]})
+    async def two(parcel: Parcel, ctx: Context) -> None: ...
+
+    with pytest.raises(ConfigError, match="Parcel has an index 'place' already, by another function"):
+        async with running(one, two, on=plane):
+            pytest.fail("it has started")
+
+
+async def test_a_test_that_waits_for_an_operator_that_has_ended_is_ended_with_the_cause(plane: Plane) -> None:
+    source = BreaksLater("broker")
+
+    @controller(Parcel, sources=[source])
+    async def listen(parcel: Parcel, ctx: Context) -> None: ...
+
+    async def wait_in_vain() -> None:
+        async with running(listen, on=plane) as at_work:
+            assert at_work.manager.state == "running"
+            source.breaks.set()
+            await asyncio.Event().wait()
+
+    with pytest.raises(KubewrightError, match=r"source broker failed in .*: ValueError: the broker is gone"):
+        await wait_in_vain()
+    current = asyncio.current_task()
+    assert current is not None
+    assert not current.cancelling()
+
+
+async def test_an_error_of_the_block_tells_that_the_operator_had_failed(plane: Plane) -> None:
+    source = BreaksLater("broker")
+
+    @controller(Parcel, sources=[source])
+    async def listen(parcel: Parcel, ctx: Context) -> None: ...
+
+    async def look() -> None:
+        async with running(listen, on=plane) as at_work:
+            source.breaks.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                assert at_work.manager.state == "failed"
+                raise AssertionError("seen nothing") from None
+
+    with pytest.raises(AssertionError, match="seen nothing") as told:
+        await look()
+    assert "had failed meanwhile: controller parcel: source broker failed" in "".join(told.value.__notes__)
+
+
+async def test_controllers_and_webhooks_are_run_together_as_a_manager_does(plane: Plane, namespace: str) -> None:
+    @controller(Parcel, name="notes", owns=[ConfigMap])
+    async def note(parcel: Parcel, ctx: Context) -> None:
+        await ctx.apply(ConfigMap.named(parcel.metadata.name, data={"noted": "yes"}))
+
+    @default(Parcel)
+    def fill(parcel: Parcel) -> None:
+        parcel.spec.address = parcel.spec.address or "here"
+
+    async with running(deliver_to, note, fill, on=plane) as at_work:
+        made = await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec()))
+        assert made.spec.address == "here"
+        await until(at_work.client, ConfigMap, ObjectKey(namespace, "book"), lambda seen: seen.data)
+        await until(at_work.client, Parcel, ObjectKey(namespace, "book"), lambda seen: seen.status.delivered)
+        assert at_work.operator.name == "couriers"
+    with pytest.raises(ConfigError, match="takes one operator, or its controllers and webhooks, but not both"):
+        async with running("shop", note, on=plane):
+            pass
+
+
+@controller(Parcel, name="couriers")
+async def deliver_to(parcel: Parcel, ctx: Context) -> None:
+    parcel.status.delivered = True

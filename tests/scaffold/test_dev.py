@@ -103,3 +103,77 @@ async def test_a_single_file_needs_no_project(tmp_path: Path) -> None:
     assert child.returncode == 0
     assert (tmp_path / "data/store").exists()
     assert "kubewright-dev-alone" in (tmp_path / "mine").read_text()
+
+
+DIES = """
+from kubewright import Context, controller
+from kubewright.k8s.core.v1 import Namespace
+
+@controller(Namespace)
+class Keeper:
+    async def reconcile(self, namespace: Namespace, ctx: Context) -> None: ...
+
+    async def setup(self, started: object) -> None:
+        raise LookupError("no key")
+"""
+MENDED = DIES.replace('raise LookupError("no key")', "...")
+BREAKS = MENDED.replace("@controller(Namespace)", "@controller(Namespace, sources=[Door()])").replace(
+    "@controller",
+    """
+class Door:
+    async def run(self, queue) -> None:
+        import asyncio
+        import pathlib
+        while not pathlib.Path(__file__).with_name("open").exists():
+            await asyncio.sleep(0.05)
+        raise LookupError("no door")
+
+    async def wait_for_sync(self) -> None: ...
+
+@controller""",
+    1,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_a_controller_that_dies_is_told_and_the_next_change_is_tried(tmp_path: Path) -> None:
+    code = tmp_path / "keeper.py"
+    code.write_text(DIES)
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubewright.cli", "dev", str(code),
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stderr is not None
+    try:
+        await until(child.stderr, r"controller namespace: setup failed in .*keeper.py, line 10: LookupError: no key")
+        code.write_text(MENDED)
+        await until(child.stderr, r"^started in .*: 1 controller")
+        code.write_text(BREAKS)
+        await until(child.stderr, r"^started in .*: 1 controller")
+        (tmp_path / "open").touch()
+        await until(child.stderr, r"^controller namespace: source Door failed in .*keeper.py.*: LookupError: no door")
+        code.write_text(MENDED)
+        await until(child.stderr, r"^started in .*: 1 controller")
+    finally:
+        child.send_signal(signal.SIGINT)
+        await child.communicate()
+
+    assert child.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_run_whose_controller_dies_ends_with_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "keeper.py").write_text(DIES)
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubewright.cli", "run", "--embedded", str(tmp_path / "keeper.py"),
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    _, told = await child.communicate()
+
+    assert child.returncode == 1
+    assert re.search(
+        r"^controller namespace: setup failed in .*keeper.py, line 10: LookupError: no key$",
+        told.decode().splitlines()[-1],
+    )

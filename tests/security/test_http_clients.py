@@ -101,6 +101,35 @@ def test_a_head_of_too_many_lines_is_refused() -> None:
         RequestHead(b"GET / HTTP/1.1\r\nHost: x" + b"\na:" * 300_000)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\r\nAccept: " + b"a," * 20_001,
+        b"\r\nAccept: a" + b";b" * 20_001,
+        b"\r\nX: " + b",;" * 10_001,
+    ],
+    ids=["media types", "parameters", "both"],
+)
+def test_a_header_of_too_many_parts_is_refused(line: bytes) -> None:
+    with pytest.raises(BadRequest, match="431"):
+        RequestHead(b"GET / HTTP/1.1\r\nHost: x" + line)
+
+
+@pytest.mark.parametrize("parameter", [b"a&", b"%2C", b"%2c", b"a,"])
+def test_a_query_of_too_many_parts_is_refused(parameter: bytes) -> None:
+    with pytest.raises(BadRequest, match="431"):
+        RequestHead(b"GET /?a=" + parameter * 20_001 + b" HTTP/1.1\r\nHost: x")
+
+    assert RequestHead(b"GET /?a=" + parameter * 20_000 + b" HTTP/1.1\r\nHost: x").method == "GET"
+
+
+def test_chunks_mean_nothing_before_they_were_invented() -> None:
+    """A proxy that counts the bytes of such a body must not disagree about where the next request begins."""
+    head = RequestHead(b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked")
+
+    assert (head.chunked, head.length, head.keep_alive) == (False, 5, False)
+
+
 def test_a_header_that_is_repeated_costs_no_more_than_its_bytes() -> None:
     data = b"GET / HTTP/1.1\r\nHost: x" + (b"\r\na: " + b"b" * 90) * 9_999
 

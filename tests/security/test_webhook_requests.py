@@ -92,15 +92,14 @@ def review(tree: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("tree", "code", "why"),
+    "tree",
     [
-        (b'{"metadata":{"ownerReferences":[' + b",".join([b"{}"] * 900_000) + b"]}}", 413, "more than 150000 values"),
-        (b'{"data":{' + b",".join(b'"%d":""' % n for n in range(230_000)) + b"}}", 413, "more than 150000 values"),
-        (b'{"a":' * 3000 + b"1" + b"}" * 3000, 400, "nested too deeply"),
+        b'{"metadata":{"ownerReferences":[' + b",".join([b"{}"] * 900_000) + b"]}}",
+        b'{"data":{' + b",".join(b'"%d":""' % n for n in range(230_000)) + b"}}",
     ],
-    ids=["owners", "fields", "depth"],
+    ids=["owners", "fields"],
 )
-async def test_a_review_that_takes_too_much_memory_or_depth_is_refused(tree: bytes, code: int, why: str) -> None:
+async def test_a_review_that_takes_too_much_memory_is_refused(tree: bytes) -> None:
     @validate(ConfigMap)
     def check(config_map: ConfigMap) -> None:
         raise AssertionError("it is not called")
@@ -110,5 +109,5 @@ async def test_a_review_that_takes_too_much_memory_or_depth_is_refused(tree: byt
     with spending() as spent:
         answer = await WebhookRouter([check]).handle(request)
 
-    assert (answer.code, why in answer.body.decode()) == (code, True)
+    assert (answer.code, answer.body) == (413, b"the body has more than 150000 values\n")
     assert spent.bytes < 5 * MEBIBYTE

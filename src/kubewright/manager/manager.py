@@ -185,7 +185,11 @@ class Manager:
 
     @property
     def state(self) -> str:
-        """new, starting, running, stopping or stopped."""
+        """new, starting, running, failed, stopping or stopped.
+
+        It is `failed` from when something that must run has ended, such as a controller, until the rest is stopped;
+        `wait` raises why.
+        """
         return self._lifecycle.state
 
     def port(self, server: str) -> int:

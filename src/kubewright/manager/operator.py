@@ -163,23 +163,41 @@ def load_operator(name_or_path: str, *, settings: Settings | None = None) -> Ope
     return _load(name_or_path, [here / "src", here], settings or project_settings(here))
 
 
-def operator_of(declaration: Declaration[Any]) -> Operator:
-    """An operator of one controller: its kinds, and what its module says about permissions and the manager."""
-    module = sys.modules[declaration.__module__]
-    kinds = [kind for kind in declaration.kinds if _has_crd(kind) and not _is_generated(sys.modules[kind.__module__])]
+def operator_of(*declared: Declaration[Any] | WebhookDeclaration) -> Operator:
+    """An operator of these controllers and webhooks: their kinds, and what their modules say of rights and the manager.
+
+    It is called as its first controller; without one, as its first webhook's module.
+    """
+    controllers = tuple(item for item in declared if isinstance(item, Declaration))
+    _check_names(tuple(sorted(controllers, key=lambda declaration: declaration.name)))
+    first = declared[0].__module__
+    name = controllers[0].name if controllers else re.sub(r"[._]+", "-", first).strip("-").lower()
+    named = [kind for item in declared for kind in _kinds_of(item)]
+    kinds = [kind for kind in named if _has_crd(kind) and not _is_generated(sys.modules[kind.__module__])]
     versions = [
         version for kind in kinds for version in _kinds((sys.modules[kind.__module__],)) if _alike(version, kind)
     ]
+    modules = tuple(dict.fromkeys(sys.modules[item.__module__] for item in declared))
+    _check_groups([kind for kind in dict.fromkeys(named) if not issubclass(kind, DynamicObject)])
     return Operator(
-        name=declaration.name,
-        package=declaration.__module__,
-        namespace=f"{declaration.name}-system",
+        name=name,
+        package=first,
+        namespace=f"{name}-system",
         kinds=tuple(sorted(dict.fromkeys((*kinds, *versions)), key=_order)),
-        controllers=(declaration,),
-        rules=permissions_in(module),
-        modules=(module,),
-        setup=single_setup(_setups(list(vars(module).values()))),
+        controllers=controllers,
+        webhooks=tuple(item for item in declared if is_webhook(item)),
+        rules=tuple(dict.fromkeys(rule for module in modules for rule in permissions_in(module))),
+        modules=modules,
+        setup=single_setup(_setups([value for module in modules for value in vars(module).values()])),
     )
+
+
+def _kinds_of(declared: Declaration[Any] | WebhookDeclaration) -> tuple[type[KubeObject], ...]:
+    """The kinds that a declaration names, its own first."""
+    if isinstance(declared, Declaration):
+        return declared.kinds
+    names = ("kind", "old", "new")  # of an admission webhook, of a conversion
+    return tuple(getattr(declared, name) for name in names if hasattr(declared, name))
 
 
 def foreign_kinds(operator: Operator) -> list[str]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 from uuid import uuid4
 
 from kubewright._base import yaml
@@ -51,14 +51,17 @@ from kubewright.k8s.core.v1 import Namespace
 from kubewright.manager.manager import Manager
 from kubewright.manager.operator import Operator, load_operator, operator_of
 from kubewright.manager.options import ManagerOptions
+from kubewright.manager.runnables import is_webhook
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.operator_log import OperatorLog, shown_logs
 from kubewright.testing.time_limits import TimeLimit
 from kubewright.testing.waiting import key_in
+from kubewright.webhooks.registration.local_processes import remove_dead
 
 if TYPE_CHECKING:
     from kubewright.webhooks.registration.local import LocalWebhooks
+    from kubewright.webhooks.serving.router import WebhookDeclaration
 
 __all__ = ("RunningOperator", "running")
 
@@ -165,8 +168,7 @@ class RunningOperator:
 
 @asynccontextmanager
 async def running(
-    operator: str | Operator | Declaration[Any] | type,
-    *,
+    *operators: str | Operator | Declaration[Any] | WebhookDeclaration | type,
     on: Cluster,
     webhooks: bool = True,
     admin: bool = False,
@@ -175,17 +177,21 @@ async def running(
     expected_errors: Iterable[type[Exception]] = (),
     **options: Any,
 ) -> AsyncIterator[RunningOperator]:
-    """Run an operator, given as its package, its folder or loaded, or a single controller, until the block ends.
+    """Run an operator, given as its package, folder or loaded, or as controllers and webhooks, until the block ends.
 
-    `admin` gives it all rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all
-    objects ten times a second. An exception of the operator's code fails the test when the block ends, unless it is one
-    of `expected_errors`. Other arguments are those of `ManagerOptions`; they win over what the operator says below
+    If it fails, at its start or later, the block is cancelled, and the cause is raised instead. `admin` gives it all
+    rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all objects ten times a
+    second. An exception of the operator's code fails the test when the block ends, unless it is one of
+    `expected_errors`. Other arguments are those of `ManagerOptions`; they win over what the operator says below
     `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not count.
     The CRDs, roles and objects stay in the cluster.
     """
-    found = _loaded(operator)
+    found = _loaded(operators)
+    if not isinstance(on, Cluster):
+        raise ConfigError(f"running(on=...) takes a cluster, as in Cluster.embedded(), and was given {on!r:.100}")
     config = on.config
     async with connect(config, field_manager=_MANAGER) as client:
+        await remove_dead(client)
         local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
         if local is not None:
             await local.release_conversions()
@@ -201,7 +207,7 @@ async def running(
             manager = _manager(found, own, local, clock=clock, scopes=scopes, options=options)
             log.follow(manager.controllers)
             with log.kept():
-                async with _advancing_at_end(clock) as ending, _at_work(manager, log):
+                async with _advancing_at_end(clock) as ending, _at_work(manager, log), _cancelled_on_failure(manager):
                     try:
                         if webhooks and found.webhooks:
                             await _until_webhooks_in_effect(client)
@@ -260,12 +266,52 @@ async def _advancing_at_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]
             await cancel_and_wait(mover)
 
 
-def _loaded(operator: str | Operator | Declaration[Any] | type) -> Operator:
-    if isinstance(operator, Declaration):
-        return operator_of(operator)
-    if isinstance(operator, type):
-        raise ConfigError(f"{operator.__name__} is no controller; write @controller(Kind) above the class")
-    return load_operator(operator) if isinstance(operator, str) else operator
+@asynccontextmanager
+async def _cancelled_on_failure(manager: Manager) -> AsyncIterator[None]:
+    """A test that waits for an operator that has ended would wait in vain: end it, and raise why.
+
+    The block of a fixture runs in a task that is over by then; there the cause is raised when the block ends.
+    """
+    block = asyncio.current_task()
+    assert block is not None
+    failure: Exception | None = None
+    left = False
+
+    async def watch() -> None:
+        nonlocal failure
+        try:
+            await manager.wait()
+        except Exception as error:
+            if not left:
+                failure = error
+                block.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    except BaseException as error:
+        if failure is not None and block is asyncio.current_task():
+            others = block.uncancel()
+            if isinstance(error, asyncio.CancelledError) and not others:
+                raise failure from None
+        raise
+    finally:
+        left = True
+        await cancel_and_wait(watching)
+
+
+def _loaded(given: Sequence[str | Operator | Declaration[Any] | WebhookDeclaration | type]) -> Operator:
+    if len(given) == 1 and isinstance(given[0], str | Operator):
+        return load_operator(given[0]) if isinstance(given[0], str) else given[0]
+    for item in given:
+        if isinstance(item, str | Operator):
+            raise ConfigError("running() takes one operator, or its controllers and webhooks, but not both")
+        if not (isinstance(item, Declaration) or is_webhook(item)):
+            shown = getattr(item, "__name__", None) or repr(item)
+            raise ConfigError(f"{shown} is no controller and no webhook; write @controller(Kind) above it")
+    if not given:
+        raise ConfigError("running() needs something to run: an operator's package, or its controllers and webhooks")
+    return operator_of(*cast("Sequence[Declaration[Any] | WebhookDeclaration]", given))
 
 
 def _local_webhooks(operator: Operator, admin: Client, config: Config) -> LocalWebhooks:
@@ -293,7 +339,7 @@ def _manager(
         return Manager(
             *operator.runnables,
             client=own,
-            options=ManagerOptions(**given | {"webhooks": False}),
+            options=ManagerOptions.load(environ={}, **given | {"webhooks": False}),
             namespaces=operator.namespaces,
             scopes=scopes,
             clock=clock,
@@ -302,7 +348,7 @@ def _manager(
         *operator.runnables,
         local,
         client=own,
-        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
+        options=ManagerOptions.load(environ={}, **given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
         namespaces=operator.namespaces,
         scopes=scopes,
         certificates=local.certificates,

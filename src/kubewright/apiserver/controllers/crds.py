@@ -159,7 +159,8 @@ class CrdController:
         plural, _, group = name.partition(".")
         self._add_rivals(self._others(name))
         self._catalog.withdraw(name)
-        self._store.drop(f"{group}/{plural}")
+        if not self._catalog.has_built_in(group):  # where it has had no objects, and the table is not its own
+            self._store.drop(f"{group}/{plural}")
 
     # termination
 

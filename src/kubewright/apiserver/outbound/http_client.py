@@ -391,10 +391,9 @@ def _request(
     lines.extend(f"{name}: {value}" for name, value in headers)
     if body or method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {len(body)}")
-    text = "\r\n".join(lines)
-    if any(ord(one) < 32 and one not in "\r\n\t" for one in text) or text.count("\n") != len(lines) - 1:
+    if any((one < " " and one != "\t") or one == "\x7f" for line in lines for one in line):
         raise HttpClientError("invalid header field value")
-    return text.encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
 
 
 def _dial_error(error: OSError, host: str, port: int) -> str:

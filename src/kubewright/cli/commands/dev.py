@@ -24,6 +24,7 @@ import click
 import msgspec
 
 from kubewright._base.extras import optional
+from kubewright._base.tasks import cancel_and_wait
 from kubewright.cli.commands.run import assemble_manager, local_options, without_conversion
 from kubewright.cli.namespaces import create_namespaces, place_sample, print_namespaces, watched_by
 from kubewright.cli.reconcile_log import ReconcileLog
@@ -179,6 +180,30 @@ def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]
     return stamps
 
 
+async def _outlives(manager: Manager, change: asyncio.Future[set[str] | None]) -> bool:
+    """Wait for the change; False if the operator fails before it, which is told, and the rest of it stopped."""
+    failure = asyncio.ensure_future(manager.wait())
+    await asyncio.wait((failure, change), return_when=asyncio.FIRST_COMPLETED)
+    failed = failure.done() and not failure.cancelled() and failure.exception() is not None
+    await cancel_and_wait(failure)
+    if failed:
+        await _stop(manager)
+    return not failed
+
+
+async def _stop(manager: Manager) -> None:
+    """Stop a generation of the operator. What it failed of is told, and no reason to end with it."""
+    try:
+        await manager.__aexit__(None, None, None)
+    except Exception as error:
+        _tell(error)
+
+
+def _tell(error: Exception) -> None:
+    words = str(error) if isinstance(error, KubewrightError) else f"{type(error).__name__}: {error}"
+    click.secho(visible(words), fg="red", err=True)
+
+
 @final
 class _Session:
     """A cluster, and one generation of the operator after the other."""
@@ -218,10 +243,13 @@ class _Session:
             manager = await self._start(config, client)
             if samples and manager is not None:
                 samples = not await self._apply_samples(client)
+            if manager is not None and not await _outlives(manager, change):
+                manager = None
+                self._broken = True
             found = await change
             begun = time.monotonic()
             if manager is not None:
-                await manager.__aexit__(None, None, None)
+                await _stop(manager)
             if found is None:
                 return
             self._drop_stale_informers()
@@ -256,7 +284,7 @@ class _Session:
             warm = len(self._cache.informers()) if self._cache is not None else 0
             await manager.__aenter__()
         except KubewrightError as error:
-            click.secho(visible(str(error)), fg="red", err=True)
+            _tell(error)
             self._broken = True
             return None
         self._broken = False

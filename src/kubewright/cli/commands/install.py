@@ -3,7 +3,9 @@
 Those of a project are what `config/crd` builds, so that what its kustomization adds or patches counts, and generated
 files that are stale are refused; those of a single file come from its classes. An existing conversion webhook is not
 changed; else the deployed operator's Service is named, and until it runs the server rejects conversions rather than
-returning objects unconverted. `uninstall` asks, deletes the objects, and their CRDs once they are gone.
+returning objects unconverted. `uninstall` asks, removes webhooks that nobody serves any more, since they would refuse
+the deletions, deletes the objects, and their CRDs once they are gone, and at last the webhook configurations that the
+operator itself has registered.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from kubewright.cli.custom_objects import CustomKind, custom_kinds, delete_crd, 
 from kubewright.cli.definitions import CRD, check_generated, definitions_of
 from kubewright.cli.overlays import object_of
 from kubewright.cli.progress import display
+from kubewright.cli.registered_webhooks import registered_webhooks, remove_dead_webhooks, remove_webhooks
 from kubewright.cli.reports import with_json_output
 from kubewright.cli.targets import cluster_options, find_operator, load_config, operator_argument
 from kubewright.errors import ConfigError
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from kubewright.api.dynamic import DynamicObject
     from kubewright.cli.overlays import Tree
     from kubewright.client.config.config import Config
+    from kubewright.manager.operator import Operator
 
 __all__ = ("install", "uninstall")
 
@@ -68,21 +72,22 @@ def install(*, operator: str | None, kubeconfig: str | None, context: str | None
 def uninstall(
     *, operator: str | None, kubeconfig: str | None, context: str | None, timeout: float, yes: bool
 ) -> dict[str, Any]:
-    """Remove the CRDs of the operator, and with them every object of its kinds.
+    """Remove the CRDs of the operator, and with them every object of its kinds, and the webhooks it has registered.
 
     It asks first; where there is no terminal, it does nothing without --yes. Objects with a finalizer go only while the
     operator runs.
     """
     require_terminal(yes=yes)
-    names = list(find_operator(operator).by_crd)
+    operator_found = find_operator(operator)
     config = load_config(kubeconfig, context)
-    found, lines = asyncio.run(_look(config, names))
-    if found:
+    found, lines = asyncio.run(_look(config, operator_found))
+    if lines:
         confirm([*lines, f"on {config.server}"], yes=yes)
-    asyncio.run(_uninstall(config, found, timeout))
-    for item in found:
-        click.echo(f"{item.crd} is deleted.", err=True)
-    return {"server": config.server, "removed": [item.crd for item in found]}
+    webhooks = asyncio.run(_uninstall(config, operator_found, found, timeout))
+    gone = [*webhooks, *(item.crd for item in found)]
+    for name in gone:
+        click.echo(f"{name} is deleted.", err=True)
+    return {"server": config.server, "removed": [item.crd for item in found], "webhooks": webhooks}
 
 
 async def _install(config: Config, trees: list[Tree], timeout: float) -> None:
@@ -111,22 +116,26 @@ def _with_conversion(crd: Tree, current: DynamicObject | None) -> Tree:
     return {**crd, "spec": {**crd["spec"], "conversion": current["spec"]["conversion"]}}
 
 
-async def _look(config: Config, names: list[str]) -> tuple[list[CustomKind], list[str]]:
-    """The CRDs that the cluster has, and a line about each."""
+async def _look(config: Config, operator: Operator) -> tuple[list[CustomKind], list[str]]:
+    """The CRDs that the cluster has, and a line about each, and about each webhook configuration."""
     from kubewright.client.connection import connect
 
     async with connect(config) as client:
-        found = await custom_kinds(client, names)
-        return found, await describe(client, found)
+        found = await custom_kinds(client, list(operator.by_crd))
+        webhooks = [f"{obj.kind} {obj.metadata.name}" for obj in await registered_webhooks(client, operator.name)]
+        return found, [*await describe(client, found), *webhooks]
 
 
-async def _uninstall(config: Config, kinds: list[CustomKind], timeout: float) -> None:
+async def _uninstall(config: Config, operator: Operator, kinds: list[CustomKind], timeout: float) -> list[str]:
+    """Remove everything; returns the names of the webhook configurations that were there."""
     from kubewright.client.connection import connect
 
     async with connect(config) as client:
+        removed = await remove_dead_webhooks(client, operator)
         with display() as progress:
             progress("deleting objects")
             await delete_objects(client, kinds, timeout=timeout)
             for done, item in enumerate(kinds):
                 progress("removing CRDs", done, len(kinds))
                 await delete_crd(client, item.crd, timeout=timeout)
+        return [*removed, *await remove_webhooks(client, operator.name)]

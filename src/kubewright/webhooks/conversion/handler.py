@@ -13,6 +13,7 @@ from typing import Any, Final, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder, deeply
 from kubewright._base.json_values import has_more_values
 from kubewright._base.logs import Logger
 from kubewright.api.codec import encode_tree
@@ -71,9 +72,9 @@ class _Review(msgspec.Struct, frozen=True, rename="camel", gc=False):
     request: _Request | None = None
 
 
-_OUTLINE_DECODER: Final = msgspec.json.Decoder(_ReviewOutline)
-_DECODER: Final = msgspec.json.Decoder(_Review)
-_TREE_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+_OUTLINE_DECODER: Final[DeepDecoder[_ReviewOutline]] = DeepDecoder(_ReviewOutline)
+_DECODER: Final[DeepDecoder[_Review]] = DeepDecoder(_Review)
+_TREE_DECODER: Final[DeepDecoder[dict[str, Any]]] = DeepDecoder(dict[str, Any])
 
 
 @final
@@ -116,7 +117,11 @@ class ConversionHandler:
             response["result"] = {"status": "Success"}
         except ConversionError as error:
             response["result"] = {"status": "Failure", "message": str(error)}
-        return encode_tree({"apiVersion": review.api_version, "kind": "ConversionReview", "response": response})
+        tree = {"apiVersion": review.api_version, "kind": "ConversionReview", "response": response}
+        try:
+            return encode_tree(tree)
+        except RecursionError:
+            return deeply(lambda: encode_tree(tree))
 
     async def _convert_all(self, request: _Request) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
@@ -136,7 +141,10 @@ class ConversionHandler:
         if converters is None:
             raise ConversionError(f"there is no converter for {tree.get('apiVersion')} {tree.get('kind')}")
         try:
-            return converters.convert_tree(tree, wanted)
+            try:
+                return converters.convert_tree(tree, wanted)
+            except RecursionError:  # one object that is so deep must not keep a list of others from being converted
+                return deeply(lambda: converters.convert_tree(tree, wanted))
         except ConversionError:
             raise
         except Exception as error:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright._base.http.messages import Request, Response
 from kubewright._base.json_values import has_more_values
 from kubewright.api.times import Duration
@@ -43,7 +44,7 @@ _MAX_SECONDS: Final = 30.0
 _MAX_VALUES: Final = 150_000
 """Of an AdmissionReview, decoded: those of both objects. Objects of people have some thousands."""
 _REVIEWS: Final = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
-_DECODER: Final = msgspec.json.Decoder(AdmissionReview)
+_DECODER: Final[DeepDecoder[AdmissionReview]] = DeepDecoder(AdmissionReview)
 
 
 class WebhookObserver(Protocol):
@@ -172,6 +173,10 @@ class WebhookRouter:
             response = await admission.handle(admission_request, seconds=seconds - (time.perf_counter() - started))
         except HandlerError as error:
             return _error(error.code, str(error))
+        except RecursionError:
+            # Whoever asks has made it so deep: no failure policy is to let it pass.
+            status = failure_status("the object is nested too deep for this webhook", code=400)
+            response = AdmissionResponse(allowed=False, status=status)
         finally:
             self._slots.release()
         return _json(review_bytes(response, uid=admission_request.uid, api_version=review.api_version))
