@@ -25,7 +25,8 @@ from kubewright.generate.rbac.permissions import access_of
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from kubewright.manager.operator import Operator, load_operator
-from kubewright.testing import time_limit
+from kubewright.testing import gone, running, time_limit
+from kubewright.testing import until as wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -167,3 +168,29 @@ async def test_the_inferred_role_is_what_the_operator_needs(
 
     assert [str(item) for item in deviations(access_of(operator).cluster, asked)] == []
     assert least_access(asked).cluster <= access_of(operator).cluster
+
+
+SCOPED = (
+    OPERATOR.replace("import Context, ", "import Context, Scope, ")
+    .replace("roles.example.io", "limited.example.io")
+    .replace("owns=[ConfigMap])", 'owns=[ConfigMap], scope=Scope(namespaces=("left", "right")))')
+)
+
+
+async def test_an_operator_in_some_namespaces_does_its_work_with_roles_there_alone(tmp_path: Path) -> None:
+    (tmp_path / "limited_operator.py").write_text(SCOPED)
+    operator = load_operator(str(tmp_path / "limited_operator.py"))
+    page: Any = operator.kinds[0]
+
+    async with EmbeddedCluster() as cluster:
+        async with running(operator, on=cluster) as at_work:
+            for place in ("left", "right"):
+                made = await at_work.client.create(page.named("home", place))
+                await wait_until(at_work.client, page, made.key, lambda seen: seen.status.shown)
+                await at_work.client.patch_by_name(page, made.key, {"spec": {"shown": False}})
+                await gone(at_work.client, ConfigMap, made.key)
+                await at_work.client.delete(page, made.key)
+                await gone(at_work.client, page, made.key)
+
+        names = {role.metadata.name for role in await cluster.client.list(ClusterRole)}
+        assert "limited-operator-manager-role" not in names

@@ -98,6 +98,7 @@ async def test_an_operator_is_deployed_works_and_is_taken_away_again(
 
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "namespace": "kube-system"}
     assert {**role, "name": "shop-operator-manager-role"} in done["applied"]
+    assert done["simulated"] is True
     deployment = await client.get(Deployment, "shop-operator-controller-manager", namespace=HOME)
     assert deployment.status.available_replicas == 1
     pod = deployment.spec.template.spec

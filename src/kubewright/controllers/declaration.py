@@ -71,7 +71,9 @@ class Owned(msgspec.Struct, frozen=True):
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
     """Indexes of the children in the cache, as `indexes` of `@controller` for the kind itself."""
     scope: Scope | None = None
-    """What this controller watches and reads of the kind; by default the manager's scope of the kind."""
+    """What this controller watches and reads of the kind; by default all in the namespaces that the controller's own
+    scope names, since a child is in the namespace of its owner, and where it names none, the manager's scope of the
+    kind."""
 
     def __post_init__(self) -> None:
         _check_other("Owned", self)
@@ -126,7 +128,8 @@ class Declaration(Generic[K]):
         self.kind = kind
         self.scope = scope
         self.name = name
-        self.owns = owns
+        elsewhere = {watch.kind for watch in watches if watch.scope is None}
+        self.owns = tuple(owned if owned.kind in elsewhere else _within(owned, kind, scope) for owned in owns)
         self.watches = watches
         self.when = when
         self.concurrency = concurrency
@@ -206,6 +209,17 @@ class Declaration(Generic[K]):
 
     def __repr__(self) -> str:
         return f"<controller {self.name} for {self.kind.__name__}>"
+
+
+def _within(owned: Owned, owner: type[KubeObject], scope: Scope | None) -> Owned:
+    """A kind of child in the namespaces of its owners, unless it says itself where it is watched."""
+    if scope is None or not scope.namespaces or owned.scope is not None:
+        return owned
+    if owned.kind is owner:
+        return msgspec.structs.replace(owned, scope=scope)
+    if not (definition_of(owner).namespaced and definition_of(owned.kind).namespaced):
+        return owned
+    return msgspec.structs.replace(owned, scope=Scope(namespaces=scope.namespaces))
 
 
 @with_option_names

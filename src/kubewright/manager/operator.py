@@ -9,6 +9,7 @@ pyproject.toml says what the operator is called and where it lives:
     name = "cache-operator"              # of its objects in the cluster; the package's name if not given
     namespace = "cache-operator-system"  # where it runs; <name>-system if not given
     scope = "cluster"                    # or "namespace": it works in its own namespace alone
+    namespaces = ["shop", "store"]       # or in these alone
 
 Importing runs the modules but starts nothing. Kinds of modules that `kubewright generate models` wrote belong to
 somebody else, so no CRD is made of them.
@@ -62,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str = ""
     namespace: str = ""
     scope: Literal["cluster", "namespace"] = "cluster"
+    namespaces: tuple[str, ...] = ()
     max_description: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
@@ -75,7 +77,9 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     """Where it runs."""
     scope: Literal["cluster", "namespace"] = "cluster"
-    """Whether it works in the whole cluster or in its own namespace alone."""
+    """Whether it works in the whole cluster or in some namespaces alone."""
+    watch_namespaces: tuple[str, ...] = ()
+    """Those, if it works in some; its own if none is named."""
     kinds: tuple[type[KubeObject], ...] = ()
     """Its own kinds, each version a class, in the order of group, plural name and version."""
     controllers: tuple[Declaration[Any], ...] = ()
@@ -110,7 +114,9 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
 
     def watched_namespaces(self, home: str) -> tuple[str, ...]:
         """The namespaces it works in if it runs in `home`, its own if empty; empty for all."""
-        return (home or self.namespace,) if self.scope == "namespace" else ()
+        if self.scope != "namespace":
+            return ()
+        return self.watch_namespaces or (home or self.namespace,)
 
     @property
     def by_crd(self) -> dict[str, tuple[type[KubeObject], ...]]:
@@ -250,7 +256,8 @@ def _load(package: str, folders: list[Path], settings: Settings) -> Operator:
     modules = tuple(_modules(_imported(package)))
     name = settings.name or re.sub(r"[._]+", "-", package).strip("-").lower()
     namespace = settings.namespace or f"{name}-system"
-    for what, word in (("name", name), ("namespace", namespace)):
+    named = (("name", name), ("namespace", namespace), *(("namespace", word) for word in settings.namespaces))
+    for what, word in named:
         if problems := dns1123_label_errors(word):
             raise ConfigError(f"the operator's {what} {word!r} cannot be used: {problems[0]}; set it in pyproject.toml")
     values = [value for module in modules for value in vars(module).values()]
@@ -261,7 +268,8 @@ def _load(package: str, folders: list[Path], settings: Settings) -> Operator:
         name=name,
         package=package,
         namespace=namespace,
-        scope=settings.scope,
+        scope="namespace" if settings.namespaces else settings.scope,
+        watch_namespaces=settings.namespaces,
         kinds=_kinds(modules),
         controllers=controllers,
         webhooks=_webhooks(values),

@@ -26,6 +26,7 @@ import msgspec
 from kubewright._base.extras import optional
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.cli.commands.run import assemble_manager, local_options, without_conversion
+from kubewright.cli.namespaces import create_namespaces, place_sample, print_namespaces, watched_by
 from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
@@ -34,6 +35,7 @@ from kubewright.errors import ConfigError, KubewrightError
 from kubewright.manager.flags import Flags
 
 if TYPE_CHECKING:
+    from kubewright.api.resource import KubeObject
     from kubewright.cache.cache import Cache
     from kubewright.cli.dev_definitions import DevDefinitions
     from kubewright.client.client import Client
@@ -211,6 +213,7 @@ class _Session:
         self._code = code
         self._webhooks = webhooks
         self._cache: Cache | None = None
+        self._watched: tuple[str, ...] | None = None
         self._cached: tuple[object, ...] = ()
         """The namespaces and scopes that the cache was made for."""
         self._stop = asyncio.Event()
@@ -257,6 +260,7 @@ class _Session:
 
     _definitions: DevDefinitions
     _begun: float | None = None
+    _kinds: tuple[type[KubeObject], ...] = ()
     _broken = False
     """The last start failed; what would mend it may be in a file that was not even imported."""
 
@@ -274,6 +278,7 @@ class _Session:
             crds = await asyncio.to_thread(operator_crds, operator, webhooks=options.webhooks)
             # LocalWebhooks points the conversion here.
             await self._definitions.update({name: without_conversion(crd) for name, crd in crds.items()})
+            await self._make_namespaces(operator, options, client)
             manager = self._manager(operator, options, config, client)
             self.telling.attend(manager.controllers)
             warm = len(self._cache.informers()) if self._cache is not None else 0
@@ -291,6 +296,14 @@ class _Session:
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
+    async def _make_namespaces(self, operator: Operator, options: ManagerOptions, client: Client) -> None:
+        """Those that it works in, and say so once: an object elsewhere would wait for ever."""
+        watched = watched_by(operator, options)
+        await create_namespaces(client, watched)
+        if watched != self._watched:
+            print_namespaces(watched)
+        self._watched, self._kinds = watched, operator.kinds
+
     def _options(self, operator: Operator) -> ManagerOptions:
         from msgspec.structs import replace
 
@@ -304,7 +317,7 @@ class _Session:
 
         self.telling.follow(operator.controllers)
         _configure_logs(options, self.telling)
-        namespaces = operator.watched_namespaces(options.namespace)
+        namespaces = watched_by(operator, options)
         # What changes in the scope of a kind changes which objects are to be forgotten: all are read again.
         if self._cache is None or self._cached != (namespaces, operator.scopes):
             self._cache = Cache(client, scopes=operator.scopes, default_scope=Scope(namespaces=namespaces))
@@ -331,7 +344,8 @@ class _Session:
         ]
         try:
             for file in files:
-                for tree in yaml.load_all(file.read_text(encoding="utf-8")):
+                for found in yaml.load_all(file.read_text(encoding="utf-8")):
+                    tree = place_sample(found, self._kinds, self._watched or ())
                     await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
         except (KubewrightError, OSError, ValueError) as error:
             click.secho(f"the samples cannot be applied: {visible(str(error))}", fg="red", err=True)

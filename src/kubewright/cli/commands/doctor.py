@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import click
 import msgspec
 
-from kubewright.cli.reports import count_noun, output_option, print_json
+from kubewright.cli.reports import count_noun, output_option, print_json, stale_sentence
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import cluster_options, load_config
 from kubewright.errors import Forbidden, KubewrightError, NotFound
@@ -102,17 +102,15 @@ def _load_operator(folder: Path, findings: list[_Finding]) -> Operator | None:
 
 
 def _manifest_findings(folder: Path, operator: Operator) -> Iterator[_Finding]:
-    from kubewright.generate.output import differences
-    from kubewright.generate.project import project_files
+    from kubewright.generate.project import stale_files
 
-    config = folder / "config"
     try:
-        stale = differences(config, project_files(operator, config))
+        stale = stale_files(operator, folder / "config")
     except KubewrightError as error:
         yield _Finding("manifests", "wrong", str(error))
         return
     if stale:
-        yield _Finding("manifests", "wrong", f"{len(stale)} files in config are stale; run `kubewright generate`")
+        yield _Finding("manifests", "wrong", stale_sentence(stale))
     else:
         yield _Finding("manifests", "good", "up to date")
 
@@ -144,7 +142,7 @@ def _check_cluster(kubeconfig: str | None, context: str | None, operator: Operat
 
 async def _cluster_findings(config: Config, operator: Operator | None) -> list[_Finding]:
     from kubewright.client.connection import connect
-    from kubewright.generate.rbac.permissions import access_of
+    from kubewright.generate.rbac.permissions import HOME, access_of
 
     async with connect(config) as client:
         version = json.loads((await client.request("GET", "/version", timeout=5)).body)["gitVersion"]
@@ -153,9 +151,19 @@ async def _cluster_findings(config: Config, operator: Operator | None) -> list[_
             return findings
         findings += await _crd_findings(client, operator)
         findings += await _webhook_findings(client, operator)
-        grants = sorted(access_of(operator).everywhere)
-        allowed = await asyncio.gather(*(_is_allowed(client, grant) for grant in grants))
-    denied = [str(grant) for grant, may in zip(grants, allowed, strict=True) if not may]
+        access = access_of(operator)
+        places = {"": access.cluster, **access.namespaces}
+        grants = [
+            (grant, operator.namespace if place == HOME else place)
+            for place, granted in places.items()
+            for grant in sorted(granted)
+        ]
+        allowed = await asyncio.gather(*(_is_allowed(client, grant, place) for grant, place in grants))
+    denied = [
+        f"{grant} in the namespace {place}" if place else str(grant)
+        for (grant, place), may in zip(grants, allowed, strict=True)
+        if not may
+    ]
     if denied:
         text = f"you may not {'; '.join(denied)}: `kubewright run` would be refused; ask for a role that grants it"
         findings.append(_Finding("permissions", "wrong", text))
@@ -165,11 +173,15 @@ async def _cluster_findings(config: Config, operator: Operator | None) -> list[_
 
 
 async def _crd_findings(client: Client, operator: Operator) -> list[_Finding]:
+    from kubewright.cli.definitions import CRD as KIND
+    from kubewright.cli.definitions import definitions_of
     from kubewright.cluster.install import CRD
-    from kubewright.generate.project import operator_crds
 
     findings = []
-    for name, wanted in operator_crds(operator).items():
+    for wanted in definitions_of(operator, Path()):
+        if wanted["kind"] != KIND:
+            continue
+        name = wanted["metadata"]["name"]
         try:
             found = await client.get(CRD, name)
         except NotFound:
@@ -252,8 +264,8 @@ def _webhook_finding(obj: DynamicObject, call: WebhookCall, problem: CallProblem
     return _Finding("webhooks", "hint" if call.ignored else "wrong", f"{text}; {advice}")
 
 
-async def _is_allowed(client: Client, grant: Grant) -> bool:
-    """Whether the caller may do it, by a SelfSubjectAccessReview."""
+async def _is_allowed(client: Client, grant: Grant, namespace: str) -> bool:
+    """Whether the caller may do it there, everywhere if no namespace is named, by a SelfSubjectAccessReview."""
     from kubewright.k8s.authorization.v1 import (
         NonResourceAttributes,
         ResourceAttributes,
@@ -269,7 +281,12 @@ async def _is_allowed(client: Client, grant: Grant) -> bool:
         resource, _, part = grant.resource.partition("/")
         spec = SelfSubjectAccessReviewSpec(
             resource_attributes=ResourceAttributes(
-                group=grant.group, resource=resource, subresource=part, verb=grant.verb, name=grant.name
+                group=grant.group,
+                resource=resource,
+                subresource=part,
+                verb=grant.verb,
+                name=grant.name,
+                namespace=namespace,
             )
         )
     review = await client.create(SelfSubjectAccessReview(spec=spec))

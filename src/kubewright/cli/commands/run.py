@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kubewright.cli.namespaces import create_namespaces, print_missing_namespaces, print_namespaces, watched_by
 from kubewright.cli.targets import cluster_options, find_operator, load_config, operator_argument
 from kubewright.errors import ConfigError
 from kubewright.manager.flags import FLAGS, PRECEDENCE, Flag, Flags, flag_value
@@ -114,6 +115,7 @@ async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
     async with EmbeddedCluster() as cluster:
         crds = operator_crds(operator, webhooks=options.webhooks)
         await install_crds(cluster.client, *map(without_conversion, crds.values()))
+        await create_namespaces(cluster.client, watched_by(operator, options))
         config = Config.load(kubeconfig=cluster.kubeconfig)
         click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
         click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
@@ -131,6 +133,8 @@ async def _run(operator: Operator, options: ManagerOptions, config: Config) -> N
     async with connect(config) as client:
         # A manager waits until the server is available; a person at a terminal wants an error instead.
         await client.request("GET", "/version", timeout=10)
+        await print_missing_namespaces(client, watched_by(operator, options))
+    print_namespaces(watched_by(operator, options))
     await assemble_manager(operator, options, config).run()
 
 
@@ -144,6 +148,6 @@ def assemble_manager(
         *operator.runnables,
         config=config,
         options=options,
-        namespaces=operator.watched_namespaces(options.namespace),
+        namespaces=watched_by(operator, options),
         cache=cache,
     )
