@@ -211,7 +211,7 @@ def test_only_comments_and_docstrings_may_be_translated() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["对象,控制器", "对象(一个)", "用 `Shop`, 然后", "定制资源", "控制器进行调和", "**停。**再来"]
+    "text", ["对象,控制器", "对象(一个)", "用 `Shop`, 然后", "定制资源", "控制器进行调和", "**停。**再来", "他说「停"]
 )
 def test_other_words_and_half_width_marks_are_noticed(text: str) -> None:
     assert len(list(wording(f"# 商店\n\n{text}\n"))) == 1

@@ -91,8 +91,9 @@ _NOT_SAID: Final = {
         rf"[{_HAN}`*)][,;:!?](?=[ {_HAN}`]|$)|[{_HAN}],|[{_HAN}] ?\([{_HAN}]", re.MULTILINE
     ),
     "a bold sentence without the space that GitHub needs after it": re.compile(
-        rf"[\u3002\uff1f\uff01\uff09\u300d]\*\*(?=[{_HAN}`])"
+        rf"[\u3002\uff1f\uff01\uff09\u201d]\*\*(?=[{_HAN}`])"
     ),
+    "\u201c and \u201d, not the quotation marks of traditional Chinese": re.compile("[\u300c-\u300f]"),
     "自定义资源, not 定制资源": re.compile("定制资源"),
     "调谐, not 调和 or 协调": re.compile("调和|协调"),
     "服务端应用, not 服务器端应用": re.compile("服务器端应用"),
