@@ -30,6 +30,8 @@ _PYTHON: Final = re.compile(
     r"(?:Annotated|Literal|dict|list)\[.*\]|enum\.Enum|datetime\.datetime|None|True|False|[&|~]|finalize|setup|teardown"
 )
 _TARGET: Final = re.compile(r"^([a-z-]+):", re.MULTILINE)
+_DEFAULT: Final = "all"
+"""The target of `make` alone."""
 
 
 def problem_with(text: str, *, inside: bool = False) -> str | None:
@@ -39,8 +41,8 @@ def problem_with(text: str, *, inside: bool = False) -> str | None:
         return next((found for inner in _CALL.finditer(text) if (found := problem_with(inner[0]))), None)
     if text.startswith("kubewright "):
         return _command_problem(text.split()[1:])
-    if text.startswith("make "):
-        return None if text.removeprefix("make ") in _targets() else f"there is no target for `{text}`"
+    if text == "make" or text.startswith("make "):
+        return None if (text.removeprefix("make").strip() or _DEFAULT) in _targets() else f"no target for `{text}`"
     if keyword := _KEYWORD.fullmatch(text):
         return None if keyword["name"] in {*_keywords(KindMeta.__new__), "marker"} else f"no class takes `{text}`"
     if call := _CALL.fullmatch(text):
