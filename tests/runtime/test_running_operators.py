@@ -253,6 +253,7 @@ async def test_a_wait_in_vain_shows_the_object_as_it_was_last_seen(client: Clien
         if "it does not exist" not in str(caught.value):
             break
     assert re.search(r"; last seen as\n(.|\n)*colour: green", str(caught.value))
+    assert "managedFields" not in str(caught.value)
     with pytest.raises(AssertionError, match=r"is still there after 0.2 s"):
         await gone(client, ConfigMap, ObjectKey(namespace, "seen"), timeout=0.2)
 

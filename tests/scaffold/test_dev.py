@@ -88,3 +88,21 @@ async def test_a_single_file_needs_no_project(tmp_path: Path) -> None:
         await child.communicate()
 
     assert child.returncode == 0
+
+
+@pytest.mark.timeout(300)
+async def test_samples_that_are_not_there_are_missed(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(ONE_FILE)
+    (tmp_path / "beside.py").write_text("word = 'first'\n")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubewright.cli", "dev", "--samples", "alone.py", cwd=tmp_path,
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stderr is not None
+    try:
+        await until(child.stderr, rf"^there are no samples: put manifests into {tmp_path}/config/samples$")
+    finally:
+        child.send_signal(signal.SIGINT)
+        await child.communicate()
+
+    assert child.returncode == 0

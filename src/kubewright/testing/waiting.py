@@ -49,7 +49,7 @@ async def until(
     try:
         return await _first(client, kind, key, met, timeout)
     except TimeoutError:
-        seen = f"last seen as\n{yaml.dump(to_tree(last[0]))}" if last else "and it does not exist"
+        seen = f"last seen as\n{_shown(last[0])}" if last else "and it does not exist"
         raise AssertionError(f"{kind.__name__} {key} is not as expected after {timeout:g} s; {seen}") from None
 
 
@@ -100,6 +100,13 @@ async def _first(
                             return event.object
             except Expired:
                 continue  # 410: the next watch begins with the objects that exist
+
+
+def _shown(obj: KubeObject) -> str:
+    """The object as YAML, without what nobody wants to read first."""
+    tree = to_tree(obj)
+    tree["metadata"].pop("managedFields", None)
+    return yaml.dump(tree)
 
 
 def key_in(client: Client, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
