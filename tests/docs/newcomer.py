@@ -4,7 +4,8 @@
 
 Follows README.md from the first command to the last, then the tutorial in the same terminal, then the tutorials of
 other frameworks, each in its folder of the clone. `make test` is left out unless `--all` is given: it takes a quarter
-of an hour. The rest takes MINUTES. Not a test itself, since it installs everything anew.
+of an hour. The rest takes about three minutes on two cores, most of it the installation. Not a test itself, since it
+installs everything anew.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ from kubewright.cluster.binaries.finder import Binaries, find_installed
 from kubewright.errors import ClusterError
 
 TUTORIALS = sorted(file.parent for file in (FOLDER / "tutorials").glob("*/README.md"))
+# Each is half a minute of work: a worker of its own for each.
+EACH = [pytest.param(folder, id=folder.name, marks=pytest.mark.xdist_group(folder.name)) for folder in TUTORIALS]
 VENV = Path(sys.executable).parent
 
 
@@ -53,7 +55,7 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # as a page of the documentation: half a minute of work, on a machine that may be busy
-@pytest.mark.parametrize("folder", TUTORIALS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", EACH)
 async def test_what_a_readme_shows_is_so(folder: Path, tmp_path: Path, environ: Mapping[str, str]) -> None:
     start = copy_of(folder, tmp_path)
     wrong = ""
@@ -69,7 +71,7 @@ async def test_what_a_readme_shows_is_so(folder: Path, tmp_path: Path, environ: 
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("folder", TUTORIALS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", EACH)
 async def test_its_tests_pass_on_a_real_control_plane(folder: Path, tmp_path: Path, real_binaries: Binaries) -> None:
     tests = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pytest", cwd=copy_of(folder, tmp_path), env={**os.environ, "REAL": "1"},

@@ -175,7 +175,7 @@ async def running(
         wire = FaultyTransport(default_transport(config))
         async with Client(RetryingTransport(wire), namespace=found.namespace, field_manager=found.name) as own:
             manager = _manager(found, own, local, clock=clock, scopes=scopes, options=options)
-            async with _advancing_at_end(clock) as ending, manager:
+            async with _converting(local), _advancing_at_end(clock) as ending, manager:
                 try:
                     if webhooks and found.webhooks:
                         await _until_webhooks_in_effect(client)
@@ -190,6 +190,20 @@ async def running(
                 f"the roles of {found.name} do not allow what it asked for: {'; '.join(wire.forbidden)}. "
                 "Declare it with `rbac(...)` or `owns`, then run `kubewright generate`"
             )
+
+
+@asynccontextmanager
+async def _converting(local: LocalWebhooks | None) -> AsyncIterator[None]:
+    """The manager runs `local` after its caches, which may have to list what is stored in another version."""
+    if local is None:
+        yield
+        return
+    try:
+        await local.take_conversions()
+        yield
+    finally:
+        with suppress(TransportError):  # the test has stopped the server, too
+            await local.restore_conversions()
 
 
 @asynccontextmanager
