@@ -33,7 +33,7 @@ DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint public-api unit lag nightly hostile coverage operators docs bench changelog dist hooks constraints binaries clean
+.PHONY: help demo quick test lint public-api unit lag nightly hostile coverage operators docs bench changelog dist hooks constraints binaries wheels clean
 
 help: ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,13 +75,22 @@ lint: $(STAMP) ## Style, types, layers
 public-api: ## Refresh docs/public-api.txt after a change of the public API
 	$(PYTHON) tests/public_api.py --write
 
-binaries: $(STAMP) ## Get etcd, kube-apiserver, kube-controller-manager and kubectl ready
+# What takes minutes and a network is got ready by these two, before the tests: none of those compiles or downloads anything itself.
+binaries: $(STAMP) ## Get etcd, kube-apiserver, kube-controller-manager and kubectl ready, and compile the Go operator that tests run
 	@test "$(KUBEWRIGHT_REAL)" = 0 || $(BIN)/kubewright cluster binaries $(if $(KUBEWRIGHT_REAL),,--or-say-why)
+	@test "$(KUBEWRIGHT_REAL)" = 0 || ! command -v go > /dev/null || $(BIN)/python -m bench.peers go
 
-unit: $(STAMP) binaries ## All tests
+WHEELS := build/wheels
+wheels: $(WHEELS)/.complete ## Download what a scaffolded project installs in a test
+$(WHEELS)/.complete: $(STAMP)
+	$(BIN)/python -m pip download --quiet --require-hashes --constraint constraints.txt --requirement $(VENV)/requirements.txt \
+	  --group build --group lock --group test --dest $(WHEELS)
+	@touch $@
+
+unit: $(STAMP) binaries wheels ## All tests
 	$(PYTEST) || $(RERUN)
 
-lag: $(STAMP) binaries ## All tests again, with watches that lag; SEED=7 for other lags
+lag: $(STAMP) binaries wheels ## All tests again, with watches that lag; SEED=7 for other lags
 	$(PYTEST) $(LAG)
 	@for each in $(OPERATORS); do (cd $$each && $(abspath $(BIN))/python -m pytest $(LAG)) || exit 1; done
 

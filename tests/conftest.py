@@ -23,6 +23,7 @@ from kubewright.cluster.binaries.finder import Binaries, find_installed
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
+from kubewright.testing.time_limits import slowness
 
 # A shell without job control starts its background commands deaf to Ctrl-C, and all they start inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -103,7 +104,7 @@ def real_binaries() -> Binaries:
 @pytest.fixture(scope="session")
 async def real_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     """A running real control plane, shared by the tests of this worker: take a namespace of your own."""
-    async with RealCluster(version=real_binaries.version) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version) as cluster:
         yield cluster
 
 
@@ -128,7 +129,7 @@ def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 async def own_cluster(real_binaries: Binaries, audit_log: Path) -> AsyncIterator[RealCluster]:
     """A control plane for the tests of one module alone: take a namespace of your own."""
-    async with RealCluster(version=real_binaries.version, audit_log=audit_log) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, audit_log=audit_log) as cluster:
         yield cluster
 
 
@@ -170,7 +171,7 @@ def gone() -> Callable[[int], bool]:
         except ProcessLookupError:
             return True
         try:
-            readable, _, _ = select.select([descriptor], [], [], 30)
+            readable, _, _ = select.select([descriptor], [], [], 30 * slowness())
             return bool(readable)
         finally:
             os.close(descriptor)

@@ -14,12 +14,45 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from kubewright._base.certificates import Authority
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kubewright._base.certificates import Authority, KeyPair
 
 __all__ = ("ReceivedRequest", "StubResponse", "StubServer")
+
+
+def issued(hosts: tuple[str, ...]) -> tuple[Authority, KeyPair]:
+    """An authority, and a certificate for these names."""
+    authority = Authority.create("stub-authority")
+    return authority, authority.server("stub", hosts=hosts)
+
+
+def namesakes(hosts: tuple[str, ...]) -> tuple[Authority, KeyPair]:
+    """The same, both with the same name, and nothing in the certificate that tells its authority by the key."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "stub")])
+    now, keys = datetime.now(UTC), [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    pairs = []
+    for key in keys:
+        builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
+        builder = builder.add_extension(x509.BasicConstraints(ca=key is keys[0], path_length=None), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        if key is not keys[0]:
+            names = [x509.IPAddress(ip_address(host)) if host[0].isdigit() else x509.DNSName(host) for host in hosts]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        signed = builder.sign(keys[0], hashes.SHA256())
+        plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        pairs.append(KeyPair(signed.public_bytes(Encoding.PEM), plain))
+    return Authority(pairs[0]), pairs[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +92,13 @@ class StubServer:
     """By prefix of the path, without the query; the longest prefix wins."""
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost")
     """The names in its certificate."""
+    namesakes: bool = False
+    """Whether its certificate has the name of its authority and no authority key id, as knative makes them."""
     trailer: bytes = b""
     """What it sends after each response, although nobody asked for it."""
 
     async def __aenter__(self) -> StubServer:
-        self.authority = Authority.create("stub-authority")
-        pair = self.authority.server("stub", hosts=self.hosts)
+        self.authority, pair = namesakes(self.hosts) if self.namesakes else issued(self.hosts)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "pair.pem"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -15,7 +14,7 @@ from kubewright.api.resource import KubeObject
 from kubewright.client.watch import Bookmark
 from kubewright.errors import Forbidden
 from kubewright.k8s.coordination.v1 import Lease
-from kubewright.testing import until
+from kubewright.testing import time_limit, until
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -26,7 +25,7 @@ async def present(
     """All objects of a kind by name, once they satisfy a condition, seen through a watch."""
     have: dict[str, K] = {}
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds):
             while not await _watched(client, kind, namespace, have, holds):
                 have.clear()  # a server ends the watch of somebody who reads too slowly: the next one begins anew
         return have
@@ -48,7 +47,7 @@ async def quota_heeded(client: Client, namespace: str, *, forbidden: KubeObject 
 
     It learns of a quota a moment later than others see it. What is made before is let through, and never counted.
     """
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 await client.create(forbidden or Lease.named("none", namespace), dry_run=True)

@@ -23,7 +23,7 @@ from kubewright.cluster.processes.commands import run
 from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError, ConfigError
 
-__all__ = ("NAMES", "TITLES", "YARDSTICK", "Peer", "go_binary", "prepare")
+__all__ = ("NAMES", "TITLES", "YARDSTICK", "Peer", "compiled", "go_binary", "prepare")
 
 YARDSTICK = "go"
 """What ratios are taken against: controller-runtime set up so that it writes nothing twice, as the others do not.
@@ -63,6 +63,12 @@ def prepare(names: Iterable[str], *, say: Callable[[str], None]) -> list[Peer]:
     return peers
 
 
+def compiled(name: str = YARDSTICK) -> Peer | None:
+    """The operator in Go, if `prepare` has compiled it as its sources are now; nothing is compiled here."""
+    ready = _go_path(_GO_MODULE, "controller-runtime").exists()
+    return _PREPARED_BY[name](lambda _: None) if ready else None
+
+
 def _floor(_say: Callable[[str], None]) -> Peer:
     return _python_peer("floor", "bench.peers.floor")
 
@@ -90,8 +96,7 @@ def _go_binary(say: Callable[[str], None]) -> Path:
 
 def go_binary(folder: Path, name: str, *, say: Callable[[str], None]) -> Path:
     """The program in a folder of Go sources, compiled if it has not been since they last changed."""
-    sources = sorted(path for path in folder.iterdir() if path.suffix in (".go", ".mod", ".sum"))
-    binary = _cached(f"{name}-{_digest(path.read_bytes() for path in sources)}")
+    binary = _go_path(folder, name)
     if not binary.exists():
         go = shutil.which("go")
         if go is None:
@@ -101,6 +106,12 @@ def go_binary(folder: Path, name: str, *, say: Callable[[str], None]) -> Path:
             environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
             _call([go, "build", "-buildvcs=false", "-trimpath", "-o", str(target), "."], environment, folder=folder)
     return binary
+
+
+def _go_path(folder: Path, name: str) -> Path:
+    """Where the program of these sources is, or is to be."""
+    sources = sorted(path for path in folder.iterdir() if path.suffix in (".go", ".mod", ".sum"))
+    return _cached(f"{name}-{_digest(path.read_bytes() for path in sources)}")
 
 
 def _kopf(say: Callable[[str], None]) -> Peer:

@@ -40,6 +40,7 @@ ApiError.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, final
 
 __all__ = (
@@ -354,10 +355,14 @@ class RetryAfter(KubewrightError):
     """
 
     def __init__(self, seconds: float, message: str = "") -> None:
-        if not isinstance(seconds, int | float):
+        if not _is_seconds(seconds):
             raise ConfigError(f"RetryAfter({seconds!r}): give seconds as a number, as in RetryAfter(30)")
         super().__init__(message or f"to be tried again in {seconds:g} s")
         self.seconds = seconds
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 class NotOwned(KubewrightError):

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
+from kubewright.testing import time_limit
+
 __all__ = ("PROGRAMS", "Program", "python", "running")
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -27,7 +29,7 @@ class Program:
     async def says(self, holds: Callable[[Any], bool], *, seconds: float = 90.0) -> Any:
         """The first line from here on, as JSON, for which this holds."""
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 assert self._process.stdout is not None
                 while line := await self._process.stdout.readline():
                     said = json.loads(line)
@@ -46,7 +48,7 @@ class Program:
     async def finished(self, *, seconds: float = 150.0) -> str:
         """What it has said when it ends by itself; an AssertionError if it fails."""
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 said, _ = await self._process.communicate()
         except TimeoutError:
             raise AssertionError(f"the program does not end; on standard error: {self.errors()[-3000:]}") from None
@@ -79,7 +81,7 @@ async def running(
         with suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(20):
+            async with time_limit(20):
                 await process.communicate()
         except TimeoutError:
             process.kill()

@@ -28,7 +28,7 @@ from kubewright.errors import Forbidden
 from kubewright.k8s.authentication.v1 import SelfSubjectReview
 from kubewright.k8s.certificates.v1 import CertificateSigningRequest
 from kubewright.k8s.rbac.v1 import ClusterRole, ClusterRoleBinding
-from kubewright.testing import until
+from kubewright.testing import time_limit, until
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -226,7 +226,7 @@ async def test_a_kubelets_request_is_approved_for_those_who_may_ask(requests: Re
 
 async def until_heeded(approver: Client, request: CertificateSigningRequest) -> None:
     """The server's authorizer learns of roles and bindings through watches of its own, so ask until it has."""
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:
             try:
                 await approver.get(CertificateSigningRequest, request.metadata.name)

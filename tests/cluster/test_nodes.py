@@ -5,7 +5,6 @@ Covers: kubewright.cluster.controller_manager.nodes
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
 
@@ -14,7 +13,7 @@ import pytest
 from kubewright import Client
 from kubewright.api.codec import encode_tree, from_tree, to_tree
 from kubewright.k8s.core.v1 import Node, Pod, Taint
-from kubewright.testing import until
+from kubewright.testing import time_limit, until
 
 SOON = 20.0
 
@@ -134,7 +133,7 @@ async def test_a_pod_gets_the_topology_labels_of_its_node(client: Client, namesp
         metadata = {"name": name, "namespace": namespace, "labels": {"app": "x", "topology.kubernetes.io/zone": "b"}}
         return from_tree(Pod, {"metadata": metadata, "spec": {**spec, **more}})
 
-    async with asyncio.timeout(SOON):  # a server may learn of the labels a moment later
+    async with time_limit(SOON):  # a server may learn of the labels a moment later
         while len((await client.create(labelled("try", nodeName=name), dry_run=True)).metadata.labels) < 3:
             continue
     await client.create(labelled("placed", nodeName=name))

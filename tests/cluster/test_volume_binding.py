@@ -5,7 +5,6 @@ Covers: kubewright.cluster.controller_manager.storage
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import uuid4
@@ -17,7 +16,7 @@ from kubewright.api.codec import from_tree
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import Event, PersistentVolume, PersistentVolumeClaim
 from kubewright.k8s.storage.v1 import StorageClass
-from kubewright.testing import gone, until
+from kubewright.testing import gone, time_limit, until
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -74,7 +73,7 @@ class Shelf:
     async def told(self, about: str, reason: str) -> tuple[str | None, str | None]:
         """Type and message of the first event of that reason."""
         watch = self.client.watch(Event, namespace=self.namespace, initial_events=True)
-        async with asyncio.timeout(60), watch as events:
+        async with time_limit(60), watch as events:
             async for event in events:
                 found = event.object
                 if found.involved_object.name == about and found.reason == reason:
@@ -265,7 +264,7 @@ async def test_a_claim_expands_only_if_its_class_allows_it(shelf: Shelf) -> None
     )
 
     await shelf.client.patch_by_name(StorageClass, shelf.name, {"allowVolumeExpansion": True})
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:  # a server may learn of the change of another object a moment later
             try:
                 grown = await shelf.client.patch_by_name(PersistentVolumeClaim, claim.key, more)

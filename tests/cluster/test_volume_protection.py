@@ -5,7 +5,6 @@ Covers: kubewright.cluster.controller_manager.storage
 
 from __future__ import annotations
 
-import asyncio
 from uuid import uuid4
 
 from tests.builders.storage import volume_claim
@@ -25,7 +24,7 @@ from kubewright.k8s.core.v1 import (
     Volume,
 )
 from kubewright.k8s.storage.v1 import VolumeAttributesClass
-from kubewright.testing import gone
+from kubewright.testing import gone, time_limit
 
 SIZE = {"storage": Quantity("1Gi")}
 
@@ -78,11 +77,11 @@ async def test_a_volume_that_is_not_bound_is_deleted(client: Client) -> None:
 
 async def until_seen(client: Client, claim: PersistentVolumeClaim) -> None:
     """Until the controllers know of a claim: one of them has said that there is no volume for it."""
-    async with asyncio.timeout(30):
-        async with client.watch(Event, namespace=claim.metadata.namespace, initial_events=True) as events:
-            async for event in events:
-                if event.object.involved_object.name == claim.metadata.name and event.object.reason == "FailedBinding":
-                    return
+    place = claim.metadata.namespace
+    async with time_limit(30), client.watch(Event, namespace=place, initial_events=True) as events:
+        async for event in events:
+            if event.object.involved_object.name == claim.metadata.name and event.object.reason == "FailedBinding":
+                return
 
 
 async def test_an_attributes_class_in_use_is_deleted_after_the_claim(client: Client, namespace: str) -> None:

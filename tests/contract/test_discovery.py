@@ -5,7 +5,6 @@ Covers: kubewright.apiserver.front, kubewright.client
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from kubewright.client.discovery import ApiResourceList, Discovery
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, Transport
 from kubewright.errors import NotFound
 from kubewright.k8s.apiregistration.v1 import APIService
+from kubewright.testing import time_limit
 
 
 class OldServer:
@@ -99,7 +99,7 @@ async def test_category_lists_its_kinds_once(client: Client, widget: Any) -> Non
 async def test_legacy_discovery_gives_the_same_resources(client: Client) -> None:
     old = OldServer(client.transport)
 
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:  # until nothing has changed in between: definitions of other tests may still be on their way out
             by_new = shown(await client.discovery.resources(refresh=True))
             by_old = shown(await Discovery(old).resources())
@@ -124,7 +124,7 @@ async def test_versions_of_an_extension_server_that_does_not_answer_are_stale_an
     await client.create(from_tree(APIService, {"metadata": {"name": name}, "spec": spec}))
 
     for discovery in (client.discovery, Discovery(OldServer(client.transport))):
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while away not in (await discovery.resources(refresh=True)).stale:
                 pass  # the server learns of it a moment later
         assert (await discovery.resolve("deploy")).gvk.kind == "Deployment"

@@ -5,7 +5,6 @@ Covers: kubewright.apiserver.wire, kubewright.errors
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,6 +37,7 @@ from kubewright.errors import (
 from kubewright.k8s.core.v1 import ConfigMap, Pod, PodCondition, PodSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 from kubewright.k8s.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
+from kubewright.testing import time_limit
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ async def test_server_error_when_a_webhook_cannot_be_reached(client: Client, nam
 
 async def create_until_refused(client: Client, namespace: str) -> None:
     """The server learns of a webhook through its own watch, so the first creates may still pass."""
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:
             await client.create(ConfigMap(metadata=ObjectMeta(generate_name="c-", namespace=namespace)))
 

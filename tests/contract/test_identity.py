@@ -17,6 +17,7 @@ import pytest
 from kubewright import Client, Config, Dynamic, connect
 from kubewright._base import yaml
 from kubewright._base.certificates import Authority
+from kubewright._base.yaml import load
 from kubewright.client.transport.aiohttp_transport import AiohttpTransport
 from kubewright.errors import Forbidden, TransportError, Unauthorized
 
@@ -134,6 +135,14 @@ async def test_impersonation(plane: Any) -> None:
 
     assert name == "bob"
     assert "ops" in groups
+
+
+async def test_the_key_in_a_kubeconfig_is_one_that_every_client_reads(plane: Any) -> None:
+    user = load((await plane.user("alice")).read_text())["users"][0]["user"]
+
+    key = base64.b64decode(user["client-key-data"])
+
+    assert key.startswith(b"-----BEGIN EC PRIVATE KEY-----")
 
 
 async def test_merged_kubeconfigs_find_the_user_in_another_file(plane: Any, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from kubewright.client import Bookmark
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import BadRequest, Expired
 from kubewright.k8s.core.v1 import ConfigMap, Event, ObjectReference
+from kubewright.testing import time_limit
 
 LABEL = {"case": "list"}
 
@@ -161,10 +162,9 @@ async def test_metadata_alone_is_watched(client: Client, namespace: str) -> None
 
 
 async def test_watch_ends_when_the_server_says_so(client: Client, namespace: str) -> None:
-    async with asyncio.timeout(20):
-        async with client.watch(ConfigMap, namespace=namespace, timeout=1) as events:
-            async for event in events:
-                assert event.object.metadata.namespace == namespace
+    async with time_limit(20), client.watch(ConfigMap, namespace=namespace, timeout=1) as events:
+        async for event in events:
+            assert event.object.metadata.namespace == namespace
 
 
 async def test_watch_from_a_version_that_is_gone_is_expired(plane: Any, client: Client) -> None:

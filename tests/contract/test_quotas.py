@@ -27,6 +27,7 @@ from kubewright.k8s.core.v1 import (
     ServiceAccount,
 )
 from kubewright.k8s.resource.v1 import ResourceClaim
+from kubewright.testing import time_limit
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -56,7 +57,7 @@ async def settings(client: Client, namespace: str, name: str) -> ConfigMap:
 
 async def taken(client: Client, obj: K) -> None:
     """Create it: who keeps to the quotas hears a moment later of what is counted, and refuses till then."""
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:
             try:
                 await client.create(copy_of(obj))

@@ -32,13 +32,14 @@ from typing import Any, Final, Self
 from tests.docs.blocks import Block, Command, blocks_of, commands_of, matches, seen_in_order
 
 from kubewright._base import yaml
+from kubewright.testing.time_limits import slowness
 
 __all__ = ("PageError", "Reader")
 
 Trial = Callable[[dict[str, Any]], Awaitable[None]]
 
 _PATIENCE: Final = 120.0
-"""Seconds after which a command counts as stuck."""
+"""Seconds after which a command counts as stuck, on a quick machine."""
 _STATE: Final = ".reader"
 # What the shell knows when a command has ended is what the next one begins with.
 _SHELL: Final = 'trap \'code=$?; env -0 >"$READER/env"; pwd >"$READER/pwd"; exit $code\' EXIT\n'
@@ -143,7 +144,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=self._patience,
+            timeout=self._patience * slowness(),
             check=False,
         )
         lines = done.stdout.splitlines()
@@ -255,7 +256,7 @@ class _BackgroundCommand:
             return seen_in_order(shown, self.lines, gaps=True)
 
         with self._more:
-            self._more.wait_for(lambda: seen() or self._ended, timeout=_PATIENCE)
+            self._more.wait_for(lambda: seen() or self._ended, timeout=_PATIENCE * slowness())
             return seen()
 
     def interrupt(self) -> None:
@@ -263,7 +264,7 @@ class _BackgroundCommand:
         if self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGINT)
         try:
-            self._process.wait(_PATIENCE)
+            self._process.wait(_PATIENCE * slowness())
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise PageError(f"{self._process.args!r} does not end on Ctrl-C") from None

@@ -3,7 +3,6 @@
 Covers: kubewright.generate.crds, kubewright.api
 """
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -19,6 +18,7 @@ from kubewright.cluster.install import install_crds
 from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
+from kubewright.testing import time_limit
 
 pytestmark = pytest.mark.real
 
@@ -196,7 +196,7 @@ async def test_an_update_without_a_change_moves_an_object_to_the_version_that_is
         version["storage"] = version["name"] == "v2"
     await install_crds(client, crd)
 
-    async with asyncio.timeout(30):  # a real server serves the old definition for a moment longer
+    async with time_limit(30):  # a real server serves the old definition for a moment longer
         while (moved := await client.update(made)).metadata.resource_version == made.metadata.resource_version:
             pass
     assert moved.metadata.generation == made.metadata.generation

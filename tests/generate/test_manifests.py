@@ -120,7 +120,7 @@ class Kubectl:
 
     def __call__(self, *arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
         command = [*self._command, *map(str, arguments)]
-        answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+        answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         assert answer.returncode == 0, answer.stderr
         return answer
 

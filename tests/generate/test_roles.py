@@ -5,7 +5,6 @@ Covers: kubewright.generate.rbac
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ from kubewright.generate.rbac.permissions import access_of
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from kubewright.manager.operator import Operator, load_operator
+from kubewright.testing import gone, running, time_limit
+from kubewright.testing import until as wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -85,7 +86,7 @@ async def logged(
             yield cluster, log
         return
     binaries: Binaries = request.getfixturevalue("real_binaries")
-    async with RealCluster(version=binaries.version, audit_log=log) as real:
+    async with RealCluster(start_timeout=300, version=binaries.version, audit_log=log) as real:
         yield real, log
 
 
@@ -104,7 +105,7 @@ async def grant(client: Client, operator: Operator) -> None:
 async def until(client: Client, kind: type[Any], holds: Callable[[Any], bool]) -> None:
     """Until the object called home is as it should be, seen through a watch."""
     where: dict[str, Any] = {"namespace": "default", "fields": {"metadata.name": "home"}}
-    async with asyncio.timeout(30), client.watch(kind, **where, initial_events=True) as events:
+    async with time_limit(30), client.watch(kind, **where, initial_events=True) as events:
         async for event in events:
             if event.type != "DELETED" and holds(event.object):
                 return
@@ -117,7 +118,7 @@ async def until_gone(client: Client, kind: type[Any]) -> None:
     if not listed.items:
         return
     version = listed.metadata.resource_version
-    async with asyncio.timeout(30), client.watch(kind, **where, resource_version=version) as events:
+    async with time_limit(30), client.watch(kind, **where, resource_version=version) as events:
         async for event in events:
             if event.type == "DELETED":
                 return
@@ -125,7 +126,7 @@ async def until_gone(client: Client, kind: type[Any]) -> None:
 
 async def until_allowed(config: Config) -> None:
     """The server's authorizer learns of a binding through a watch of its own, so ask until it has."""
-    async with asyncio.timeout(30), connect(config) as client:
+    async with time_limit(30), connect(config) as client:
         while True:
             try:
                 await client.list(ConfigMap)
@@ -152,7 +153,8 @@ async def test_the_inferred_role_is_what_the_operator_needs(
 ) -> None:
     cluster, log = logged
     config = Config.load(kubeconfig=cluster.kubeconfig)
-    off = ManagerOptions(health_address="0", metrics_address="0", name="page-operator")
+    # As in a pod: only outside a cluster does a manager look for webhooks that ended processes have left.
+    off = ManagerOptions(health_address="0", metrics_address="0", name="page-operator", webhook_certificates="secret")
     async with connect(config) as client:
         await install_crds(client, *operator_crds(operator).values())
         await grant(client, operator)
@@ -166,3 +168,29 @@ async def test_the_inferred_role_is_what_the_operator_needs(
 
     assert [str(item) for item in deviations(access_of(operator).cluster, asked)] == []
     assert least_access(asked).cluster <= access_of(operator).cluster
+
+
+SCOPED = (
+    OPERATOR.replace("import Context, ", "import Context, Scope, ")
+    .replace("roles.example.io", "limited.example.io")
+    .replace("owns=[ConfigMap])", 'owns=[ConfigMap], scope=Scope(namespaces=("left", "right")))')
+)
+
+
+async def test_an_operator_in_some_namespaces_does_its_work_with_roles_there_alone(tmp_path: Path) -> None:
+    (tmp_path / "limited_operator.py").write_text(SCOPED)
+    operator = load_operator(str(tmp_path / "limited_operator.py"))
+    page: Any = operator.kinds[0]
+
+    async with EmbeddedCluster() as cluster:
+        async with running(operator, on=cluster) as at_work:
+            for place in ("left", "right"):
+                made = await at_work.client.create(page.named("home", place))
+                await wait_until(at_work.client, page, made.key, lambda seen: seen.status.shown)
+                await at_work.client.patch_by_name(page, made.key, {"spec": {"shown": False}})
+                await gone(at_work.client, ConfigMap, made.key)
+                await at_work.client.delete(page, made.key)
+                await gone(at_work.client, page, made.key)
+
+        names = {role.metadata.name for role in await cluster.client.list(ClusterRole)}
+        assert "limited-operator-manager-role" not in names

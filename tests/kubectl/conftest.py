@@ -27,7 +27,7 @@ QUIET = ManagerOptions(name="simulated-nodes", health_address="", metrics_addres
 async def planes(real_binaries: Binaries) -> AsyncIterator[tuple[Plane, Plane]]:
     """The real plane and the embedded one, both with one simulated node."""
     async with (
-        RealCluster(version=real_binaries.version) as real,
+        RealCluster(start_timeout=300, version=real_binaries.version) as real,
         EmbeddedCluster() as embedded,
         connect(Config.load(kubeconfig=real.kubeconfig)) as client,
         Manager(*node_controllers(client, authority=authority_of(real)), client=client, options=QUIET),

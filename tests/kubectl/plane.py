@@ -10,6 +10,8 @@ from pathlib import Path
 from tests.kubectl.normalized_output import Output
 from tests.kubectl.steps import Case, Step
 
+from kubewright.testing import time_limit
+
 __all__ = ("Plane",)
 
 _LONGEST = 60.0
@@ -27,7 +29,7 @@ class Plane:
         """Run a command to its end."""
         child = await self.start(step, case, folder)
         try:
-            async with asyncio.timeout(_LONGEST):
+            async with time_limit(_LONGEST):
                 out, err = await child.communicate(step.stdin.encode())
         except TimeoutError:
             child.kill()

@@ -16,6 +16,9 @@ from tests.kubectl.plane import Plane
 from tests.kubectl.script import CASES
 from tests.kubectl.steps import Case, Step
 
+from kubewright.testing import time_limit
+from kubewright.testing.time_limits import slowness
+
 # The longest case takes half a minute where nothing else runs; how busy the machine is says nothing about kubectl.
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kubectl"), pytest.mark.timeout(600)]
 
@@ -68,7 +71,7 @@ def _prepared(folder: Path, case: Case) -> Path:
 
 async def _compared(step: Step, case: Case, planes: tuple[Plane, Plane], folders: list[Path]) -> list[str]:
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _PATIENCE
+    deadline = loop.time() + _PATIENCE * slowness()
     while True:
         outputs = await asyncio.gather(
             *(plane.run(step, case, folder) for plane, folder in zip(planes, folders, strict=True))
@@ -97,7 +100,7 @@ async def _stopped(child: asyncio.subprocess.Process, head: str, until: str) -> 
     """What a watching command printed, up to the line that it waits for."""
     lines = [head]
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with time_limit(_PATIENCE):
             while line := await _line(child):
                 lines.append(line)
                 if until in line:

@@ -14,6 +14,7 @@ from kubewright.controllers.controller import Controller, ReconcileRecord
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.k8s.events.v1 import Event
+from kubewright.testing import time_limit
 from kubewright.testing.clock import VirtualClock
 
 
@@ -68,7 +69,7 @@ class RunningController:
 
     async def reach(self, holds: Callable[[list[ReconcileRecord]], bool]) -> list[ReconcileRecord]:
         """The records of the reconciles so far, once they satisfy a condition."""
-        async with asyncio.timeout(60), self._ended:
+        async with time_limit(60), self._ended:
             await self._ended.wait_for(lambda: holds(self.records))
             return self.records
 
@@ -90,7 +91,7 @@ async def running(
     if recorder is not None:
         tasks.insert(0, asyncio.create_task(recorder.run()))
     try:
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             for item in controllers:
                 await item.ready.wait()
         yield engines
@@ -102,7 +103,7 @@ async def running(
 
 async def event(client: Client, namespace: str, reason: str) -> Event:
     """The event for a reason, once it is there."""
-    async with asyncio.timeout(20), client.watch(Event, namespace=namespace, initial_events=True) as events:
+    async with time_limit(20), client.watch(Event, namespace=namespace, initial_events=True) as events:
         async for seen in events:
             if seen.object.reason == reason:
                 return seen.object

@@ -29,6 +29,7 @@ from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import NotFound, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject
+from kubewright.testing import time_limit
 
 
 class Notes(CacheObserver):
@@ -39,7 +40,7 @@ class Notes(CacheObserver):
         self._woken = asyncio.Event()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             while not condition():
                 self._woken.clear()
                 await self._woken.wait()
@@ -142,7 +143,7 @@ class Heard:
         self._changes.put_nowait(change)
 
     async def next(self) -> Change[Any]:
-        async with asyncio.timeout(20):
+        async with time_limit(20):
             return await self._changes.get()
 
     async def short(self, count: int) -> list[str]:
@@ -169,7 +170,7 @@ async def test_cache_shows_what_is_there_and_follows_every_change(client: Client
     async with running(client, default_scope=only(namespace)) as (cache, _):
         with cache.use(ConfigMap) as informer:
             informer.subscribe(heard)
-            await cache.wait_for_sync(ConfigMap, timeout=20)
+            await cache.wait_for_sync(ConfigMap)
             first = await heard.next()
             assert (first.type, first.initial, first.key.name) == ("added", True, "a")
 
@@ -194,7 +195,7 @@ async def test_managed_fields_are_dropped_and_nothing_else_is(client: Client, na
     assert created.metadata.managed_fields
     async with running(client, default_scope=only(namespace)) as (cache, _):
         with cache.use(ConfigMap):
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
 
             found = cache.reader.get(ConfigMap, "a", namespace=namespace)
 
@@ -209,7 +210,7 @@ async def test_deletion_during_a_gap_is_seen_after_it(client: Client, namespace:
         await client.create(config(namespace, name))
     async with running(Client(gate), default_scope=only(namespace)) as (cache, notes):
         with cache.use(ConfigMap) as informer:
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             informer.subscribe(heard)
             assert await heard.short(2) == ["added a", "added b"]
 
@@ -225,7 +226,11 @@ async def test_deletion_during_a_gap_is_seen_after_it(client: Client, namespace:
 @pytest.fixture
 async def own_plane(plane: Plane) -> AsyncIterator[Plane]:
     """A control plane of the same kind for one case alone, which may restart it."""
-    another = EmbeddedCluster() if isinstance(plane, EmbeddedCluster) else RealCluster(version=plane.version)
+    another = (
+        EmbeddedCluster()
+        if isinstance(plane, EmbeddedCluster)
+        else RealCluster(start_timeout=300, version=plane.version)
+    )
     async with another:
         yield another
 
@@ -241,7 +246,7 @@ async def test_expired_watch_is_listed_anew_and_finds_what_was_missed(own_plane:
         for name in ("a", "b"):
             await client.create(config(namespace, name))
         with cache.use(ConfigMap) as informer:
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             informer.subscribe(heard)
             await heard.short(2)
 
@@ -272,14 +277,14 @@ async def test_kind_installed_after_the_start_is_named_and_then_watched(client: 
 
     async with running(client, default_scope=Scope(namespaces=(namespace,))) as (cache, notes):
         with cache.use(Late), cache.use(ConfigMap):
-            await cache.wait_for_sync(ConfigMap, timeout=20)
+            await cache.wait_for_sync(ConfigMap)
             await notes.until(cache.problems)
             (problem,) = cache.problems()
             assert f"install the CRD lates.{group} with version v1" in problem.sentence
 
             await install_crds(client, Late)
             await client.create(Late.named("one", namespace))
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
 
             await notes.until(lambda: len(cache.reader.list(Late)) == 1)
             assert cache.problems() == ()
@@ -290,7 +295,7 @@ async def test_dynamic_kind_is_looked_up_when_it_appears(client: Client, namespa
     await client.create(widget.named("w", namespace))
     async with running(client, default_scope=Scope(namespaces=(namespace,))) as (cache, _):
         with cache.use(dynamic):
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
 
             assert cache.reader.get(dynamic, "w", namespace=namespace).get("spec.size") == 1
 
@@ -309,7 +314,7 @@ async def test_a_dynamic_kind_without_namespaces_is_watched_once_however_many_ar
 
         with cache.use(dynamic) as informer:
             informer.subscribe(note)
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             made = await client.create(dynamic(metadata=ObjectMeta(name=f"{namespace}-more")))
             await notes.until(lambda: ("added", str(made.key), made.metadata.resource_version) in changes)
 
@@ -328,7 +333,7 @@ async def test_a_dynamic_kind_is_watched_in_each_namespace_in_scope(
     await client.create(widget.named("w", namespace))
     async with running(client, default_scope=Scope(namespaces=("kube-system", namespace))) as (cache, notes):
         with cache.use(dynamic):
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
 
             assert [str(found.key) for found in cache.reader.list(dynamic)] == [f"{namespace}/w"]
             assert notes.lists == ["first", "first"]
@@ -358,7 +363,7 @@ async def test_missing_permission_is_named_and_the_watch_starts_once_it_is_grant
             binding.subjects = [Subject(kind="User", name=user, api_group="rbac.authorization.k8s.io")]
             await client.create(binding)
 
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             assert [item.key.name for item in cache.reader.list(ConfigMap)] == ["a"]
             assert cache.problems() == ()
 
@@ -368,7 +373,7 @@ async def test_reads_are_never_older_than_own_writes_under_load(client: Client, 
         with cache.use(ConfigMap) as informer:
             own: list[bool] = []
             informer.subscribe(lambda change: own.append(change.own))
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
 
             async def writer(name: str) -> None:
                 cache.record_write(await client.create(config(namespace, name, n="0")))
@@ -399,7 +404,7 @@ async def test_namespaces_and_selectors_bound_what_is_held(client: Client, names
     scopes = {ConfigMap: Scope(namespaces=(namespace, "default"), labels="case=cache", fields="metadata.name=inside")}
     async with running(client, scopes=scopes) as (cache, _):
         with cache.use(ConfigMap):
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
 
             assert [item.key.name for item in cache.reader.list(ConfigMap)] == ["inside"]
 
@@ -408,7 +413,7 @@ async def test_own_write_that_leaves_the_scope_is_gone_from_reads(client: Client
     async with running(client, default_scope=only(namespace)) as (cache, _):
         with cache.use(ConfigMap):
             await client.create(config(namespace, "a"))
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             found = await client.get(ConfigMap, "a", namespace=namespace)
             found.metadata.labels["case"] = "other"
 
@@ -425,7 +430,7 @@ async def test_metadata_alone_is_held_without_the_rest(client: Client, namespace
     async with running(client, default_scope=only(namespace)) as (cache, _):
         with cache.use(kind) as informer:
             informer.subscribe(heard)
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             assert informer.store.size < 1000
             assert cache.reader.get(kind, "a", namespace=namespace).metadata.labels == {"case": "cache"}
 
@@ -442,7 +447,7 @@ async def test_projection_keeps_named_fields_and_what_is_read_can_still_be_patch
     scope = Scope(namespaces=(namespace,), labels="case=cache", projection=("data.keep",))
     async with running(client, default_scope=scope) as (cache, _):
         with cache.use(ConfigMap):
-            await cache.wait_for_sync(timeout=20)
+            await cache.wait_for_sync()
             found = cache.reader.get(ConfigMap, "a", namespace=namespace)
             assert found.data == {"keep": "1"}
             found.data["keep"] = "3"
@@ -476,7 +481,7 @@ async def test_paged_and_streaming_lists_fill_the_cache_alike(client: Client, na
     for transport in (client.transport, NoStreamingLists(client.transport)):
         async with running(Client(transport), default_scope=only(namespace)) as (cache, _):
             with cache.use(ConfigMap):
-                await cache.wait_for_sync(timeout=20)
+                await cache.wait_for_sync()
                 held.append(cache.reader.list(ConfigMap).items)
 
     assert len(held[0]) == 12

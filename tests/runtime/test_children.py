@@ -256,6 +256,23 @@ async def test_foreign_object_that_gives_way_triggers_the_blocked_owner(
     assert len([record for record in records if record.key.name == "owner"]) == 2
 
 
+@pytest.mark.parametrize("immutable", [False, True])
+async def test_labels_are_recommended_only_if_the_object_could_be_adopted(
+    client: Client, namespace: str, immutable: bool
+) -> None:
+    foreign = ConfigMap.named("child", namespace, data={"whose": "not yours"}, immutable=immutable)
+    foreign = await client.create(foreign)
+    await client.create(Secret.named("owner", namespace))
+
+    async with running(client, namespace, keeper("mine")) as (engine,):
+        records = await engine.reach(lambda ended: any(record.key.name == "owner" for record in ended))
+
+    said = next(record.error or "" for record in records if record.key.name == "owner")
+    advice = "rename one of the two or delete it" if immutable else "label it with of=owner to have it adopted"
+    assert said.endswith(advice)
+    assert await client.get(ConfigMap, foreign.key) == foreign
+
+
 def keeper(whose: str) -> Declaration[Secret]:
     """Keeps one ConfigMap for the Secret `owner`, with the Secret's label in it."""
 

@@ -77,9 +77,7 @@ async def test_no_error_of_a_reconciler_ends_a_worker(
     assert {(record.result, record.error) for record in records} == {("error", told)}
 
 
-async def test_answer_that_is_no_result_is_logged(
-    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_answer_that_is_no_result_is_an_error(client: Client, namespace: str, widget: Any) -> None:
     @controller(widget)
     async def reconcile(obj: Any, ctx: Context) -> Any:
         return {"requeue": 5}
@@ -88,8 +86,10 @@ async def test_answer_that_is_no_result_is_logged(
         await client.create(widget.named("w", namespace))
         records = await engine.reach(bool)
 
-    assert records[0].result == "success"
-    assert "the reconciler returned something that is no Result" in caplog.text
+    assert records[0].result == "error"
+    assert records[0].error == (
+        "reconcile returned {'requeue': 5}; return a Result, such as Result(requeue_after=30), or None"
+    )
 
 
 async def test_a_reconciler_that_requeues_without_delay_again_and_again_is_slowed_down(

@@ -24,6 +24,7 @@ from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
 from kubewright.manager.leader_election.fence import FencedTransport
+from kubewright.testing import time_limit
 
 KEPT = LeaseTimes(duration=4, renew_deadline=3, retry_period=0.2)
 """For a lease that is to run out later: its holder must not lose it before."""
@@ -47,7 +48,8 @@ async def campaign(
 
 async def test_renewals_keep_what_others_wrote_on_the_lease(client: Client, namespace: str) -> None:
     async with campaign(client, namespace, "a") as (first, task):
-        await asyncio.wait_for(first.wait_elected(), WAIT)
+        async with time_limit(WAIT):
+            await first.wait_elected()
         lease = await client.get(Lease, "boss", namespace=namespace)
         acquired = lease.spec.acquire_time
         await client.patch_by_name(
@@ -69,13 +71,15 @@ async def test_renewals_keep_what_others_wrote_on_the_lease(client: Client, name
 
 async def test_a_released_lease_is_taken_quickly(client: Client, namespace: str) -> None:
     async with campaign(client, namespace, "a") as (first, leading):
-        await asyncio.wait_for(first.wait_elected(), WAIT)
+        async with time_limit(WAIT):
+            await first.wait_elected()
         async with campaign(client, namespace, "b") as (second, _):
             await cancel_and_wait(leading)
             await first.release()
             released = asyncio.get_running_loop().time()
 
-            await asyncio.wait_for(second.wait_elected(), WAIT)
+            async with time_limit(WAIT):
+                await second.wait_elected()
 
             assert asyncio.get_running_loop().time() - released < LONG.duration
 
@@ -87,7 +91,8 @@ async def test_of_ten_candidates_exactly_one_wins(client: Client, namespace: str
     ]
     tasks = [asyncio.create_task(candidate.run()) for candidate in candidates]
     elections = [asyncio.create_task(candidate.wait_elected()) for candidate in candidates]
-    await asyncio.wait(elections, return_when=asyncio.FIRST_COMPLETED, timeout=WAIT)
+    async with time_limit(WAIT):
+        await asyncio.wait(elections, return_when=asyncio.FIRST_COMPLETED)
 
     leaders = [candidate.identity for candidate in candidates if candidate.is_leader]
     lease = await client.get(Lease, "boss", namespace=namespace)
@@ -144,15 +149,20 @@ async def test_no_two_write_at_once_when_a_leader_cannot_renew(client: Client, n
                 busy[leadership.identity].set()
 
     running = [asyncio.create_task(first.run())]
-    await asyncio.wait_for(first.wait_elected(), WAIT)
+    async with time_limit(WAIT):
+        await first.wait_elected()
     running.append(asyncio.create_task(second.run()))
     writers = [asyncio.create_task(write(first, cut)), asyncio.create_task(write(second, client.transport))]
-    await asyncio.wait_for(busy["a"].wait(), WAIT)
+    async with time_limit(WAIT):
+        await busy["a"].wait()
     cut.lost = "/leases/"
 
-    await asyncio.wait_for(refused.wait(), WAIT)
-    await asyncio.wait_for(second.wait_elected(), WAIT)
-    await asyncio.wait_for(busy["b"].wait(), WAIT)
+    async with time_limit(WAIT):
+        await refused.wait()
+    async with time_limit(WAIT):
+        await second.wait_elected()
+    async with time_limit(WAIT):
+        await busy["b"].wait()
     await cancel_and_wait(*running, *writers)
 
     authors = [author for _, _, author in story]
@@ -205,7 +215,8 @@ async def test_a_process_that_is_killed_stopped_or_frozen_is_followed_and_never_
 
     async def leads(process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
-        assert await asyncio.wait_for(process.stdout.readline(), WAIT) == b"leading\n"
+        async with time_limit(WAIT):
+            assert await process.stdout.readline() == b"leading\n"
 
     first = await start("a")
     await leads(first)
@@ -218,10 +229,12 @@ async def test_a_process_that_is_killed_stopped_or_frozen_is_followed_and_never_
             await leads(second)
             if how is signal.SIGSTOP:
                 first.send_signal(signal.SIGCONT)  # it wakes up while the other leads
-                await asyncio.wait_for(first.wait(), WAIT)
+                async with time_limit(WAIT):
+                    await first.wait()
                 assert first.returncode == 1
             if how is signal.SIGTERM:
-                assert await asyncio.wait_for(first.wait(), WAIT) == 0
+                async with time_limit(WAIT):
+                    assert await first.wait() == 0
             transitions = (await client.get(Lease, "proc", namespace=namespace)).spec.lease_transitions
             end = await client.patch_by_name(ConfigMap, "shared", {"data": {"end": "now"}}, namespace=namespace)
             async for event in events:

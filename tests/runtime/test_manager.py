@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from kubewright import Client, Config, connect
+from kubewright import Client, Config, Context, Resource, Spec, Status, connect, controller
 from kubewright._base.http.messages import Request
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.event_recorder import EventRecorder
@@ -23,6 +23,7 @@ from kubewright.k8s.events.v1 import Event
 from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
+from kubewright.testing import time_limit
 
 WAIT = 90.0
 """Long enough on a machine that has much else to do."""
@@ -47,8 +48,8 @@ async def test_a_manager_on_the_server_leads_records_events_and_gives_the_lease_
         done.set()
 
     manager.add(work)
-    async with manager:
-        await asyncio.wait_for(done.wait(), WAIT)
+    async with manager, time_limit(WAIT):
+        await done.wait()
 
     lease = await client.get(Lease, "shop", namespace=namespace)
     events = (await client.list(Event, namespace=namespace)).items
@@ -125,7 +126,7 @@ async def test_access_to_metrics_is_decided_by_the_cluster(client: Client, names
     try:
         assert await status_for("nonsense") == 401
         assert await status_for(foreign) == 403
-        async with asyncio.timeout(WAIT):  # the authorizer learns of the binding through a watch of its own
+        async with time_limit(WAIT):  # the authorizer learns of the binding through a watch of its own
             status = await status_for(reader)
             while status == 403:
                 status = await status_for(reader)
@@ -143,9 +144,33 @@ async def test_the_client_given_by_connect_works_too(plane: RealCluster, namespa
         manager = Manager(client=own, options=options)
         async with manager:
             assert manager.elector is not None
-            await asyncio.wait_for(manager.elector.wait_elected(), WAIT)
+            async with time_limit(WAIT):
+                await manager.elector.wait_elected()
             await manager.client.create(ConfigMap.named("made", namespace))
 
         with pytest.raises(LeadershipLost):
             await manager.client.create(ConfigMap.named("late", namespace))
         assert (await own.get(ConfigMap, "made", namespace=namespace)).metadata.name == "made"
+
+
+class Nowhere(Resource[Spec, Status], group="nowhere.example.io", version="v1"):
+    """A kind that nobody installs."""
+
+
+async def test_a_controller_of_a_kind_that_is_not_installed_does_not_hold_up_the_start(
+    plane: RealCluster, namespace: str
+) -> None:
+    seen = asyncio.Event()
+
+    @controller(Nowhere)
+    async def wait(nowhere: Nowhere, ctx: Context) -> None: ...
+
+    @controller(ConfigMap)
+    async def look(config: ConfigMap, ctx: Context) -> None:
+        seen.set()
+
+    options = ManagerOptions(name="shop", namespace=namespace, health_address="0", metrics_address="0", block_limit=0.0)
+    async with Manager(wait, look, config=plane.config, options=options) as manager:
+        assert manager.state == "running"
+        await asyncio.wait_for(seen.wait(), WAIT)
+        assert [each.name for each in manager.controllers if not each.ready.is_set()] == ["nowhere"]

@@ -13,6 +13,7 @@ from tests.runtime.running_controllers import running
 
 from kubewright import Client, Context, Scope, Watch, controller
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Secret
+from kubewright.testing import time_limit
 from kubewright.testing.waiting import until
 
 pytestmark = pytest.mark.timeout(60)
@@ -74,7 +75,7 @@ async def test_a_list_without_a_namespace_is_of_all_for_an_object_that_has_none(
             read[kind.__name__] = {item.metadata.namespace for item in await ctx.client.list(kind, labels=MINE)}
         done.set()
 
-    async with running(client, namespace, reconcile), asyncio.timeout(30):
+    async with running(client, namespace, reconcile), time_limit(30):
         await done.wait()
 
     assert {namespace, other} <= read["ConfigMap"]
@@ -103,7 +104,7 @@ async def test_a_star_is_every_namespace_for_a_client_too(client: Client, namesp
     listed = await client.list(ConfigMap, namespace="*", labels=MINE)
     streamed = await client.list_streaming(ConfigMap, namespace="*", labels=MINE)
     seen: set[str] = set()
-    async with asyncio.timeout(20), client.watch(ConfigMap, namespace="*", labels=MINE, initial_events=True) as events:
+    async with time_limit(20), client.watch(ConfigMap, namespace="*", labels=MINE, initial_events=True) as events:
         while not {namespace, other} <= seen:
             seen.add((await anext(events)).object.metadata.namespace)
 

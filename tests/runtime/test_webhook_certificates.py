@@ -29,6 +29,7 @@ from kubewright.cluster.install import install_crds
 from kubewright.errors import ConfigError, KubewrightError, NotFound
 from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import ConfigMap, Secret
+from kubewright.testing import time_limit
 from kubewright.testing.clock import VirtualClock
 from kubewright.webhooks.certificates.local import LocalCertificates
 from kubewright.webhooks.certificates.rotation import Lifetimes
@@ -94,7 +95,7 @@ async def running(*parts: Runs, seconds: float = 60) -> AsyncIterator[None]:
     """Each part as a task, for the length of the block."""
     tasks = [asyncio.create_task(part.run()) for part in parts]
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds):
             yield
     finally:
         for task in tasks:

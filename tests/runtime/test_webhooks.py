@@ -43,6 +43,7 @@ from kubewright.cluster.install import install_crds
 from kubewright.errors import ApiError, Forbidden, Invalid, KubewrightError, ServerError
 from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod
+from kubewright.testing import time_limit
 from kubewright.webhooks.registration.manifests import conversion_stanza, webhook_configurations
 from kubewright.webhooks.serving import router
 from kubewright.webhooks.serving.router import WebhookDeclaration, WebhookRouter
@@ -150,7 +151,7 @@ async def served(*declarations: WebhookDeclaration, client: Client) -> AsyncIter
     server = WebhookServer(WebhookRouter(declarations, client=client), StaticCertificate(), host="127.0.0.1", port=0)
     task = asyncio.create_task(server.run())
     try:
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             await server.wait_ready()
         yield f"https://127.0.0.1:{server.port}"
     finally:
@@ -185,7 +186,7 @@ async def registered(
 
 async def until(action: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
     """What an action gives, tried until it is as it should be: servers take a moment to notice a configuration."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 outcome = await action()

@@ -1,7 +1,8 @@
 """The operator that a Deployment asks for, as a process on this machine: no kubelet here runs containers.
 
-It gets the environment of its container and the token of its account, so it has the rights and the options that it
-would have in its pod. Only its ports are others, and the Service in front of it leads to loopback.
+It gets the environment of its container, the file that its arguments name, and the token of its account, so it has the
+rights and the options that it would have in its pod. Only its ports are others, and the Service in front of it leads to
+loopback.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kubewright import Client
 from kubewright._base import yaml
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.k8s.apps.v1 import Deployment
+from kubewright.k8s.core.v1 import ConfigMap
 
 __all__ = ("Ports", "at_work", "overlay_for", "scraped", "token_of")
 
@@ -74,9 +76,9 @@ async def at_work(
 ) -> AsyncIterator[None]:
     """From when the operator has started until it is asked to stop; it must end well."""
     environment = await _environment(client, kubeconfig, project, deployment, ports)
-    package = project.name.replace("-", "_")
+    package, arguments = project.name.replace("-", "_"), await _arguments(client, project, deployment)
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", package, cwd=project, env=environment, stderr=asyncio.subprocess.PIPE
+        sys.executable, "-m", package, *arguments, cwd=project, env=environment, stderr=asyncio.subprocess.PIPE
     )
     assert child.stderr is not None
     told = b""
@@ -94,6 +96,21 @@ async def at_work(
         code = await child.wait()
     assert code == 0, told.decode()
     assert b"forbidden" not in told, told.decode()
+
+
+async def _arguments(client: Client, project: Path, deployment: Deployment) -> list[str]:
+    """Those of the container, with the mounted files where they are on this machine."""
+    pod = deployment.spec.template.spec
+    assert pod is not None
+    (container,) = pod.containers
+    named = {volume.name: volume.config_map.name for volume in pod.volumes or () if volume.config_map is not None}
+    arguments = list(container.args or ())
+    for mount in container.volume_mounts or ():
+        files = await client.get(ConfigMap, named[mount.name] or "", namespace=deployment.metadata.namespace)
+        for name, text in (files.data or {}).items():
+            (project / f"{mount.name}-{name}").write_text(text)
+            arguments = [word.replace(f"{mount.mount_path}/{name}", f"{mount.name}-{name}") for word in arguments]
+    return arguments
 
 
 async def _environment(

@@ -23,7 +23,7 @@ from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.authorization.v1 import SubjectAccessReview
 from kubewright.k8s.core.v1 import Secret, ServiceAccount
 from kubewright.k8s.rbac.v1 import ClusterRoleBinding, Role, RoleRef, Subject
-from kubewright.testing import until
+from kubewright.testing import time_limit, until
 
 from .conftest import output_of, rename_field
 from .deployed import Ports, at_work, overlay_for, scraped, token_of
@@ -66,13 +66,13 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[EmbeddedCluster
             yield embedded
     else:
         version = request.getfixturevalue("real_binaries").version
-        async with RealCluster(version=version, nodes=1) as real:
+        async with RealCluster(start_timeout=300, version=version, nodes=1) as real:
             yield real
 
 
 async def answered(ask: Callable[[], Coroutine[Any, Any, DynamicObject]]) -> DynamicObject:
     """The answer, once the API server has heard whom to trust: it follows its configurations at its own pace."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 return await ask()
@@ -98,6 +98,7 @@ async def test_an_operator_is_deployed_works_and_is_taken_away_again(
 
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "namespace": "kube-system"}
     assert {**role, "name": "shop-operator-manager-role"} in done["applied"]
+    assert done["simulated"] is True
     deployment = await client.get(Deployment, "shop-operator-controller-manager", namespace=HOME)
     assert deployment.status.available_replicas == 1
     pod = deployment.spec.template.spec
@@ -172,7 +173,7 @@ async def check_metrics(client: Client, ports: Ports) -> None:
 async def until_allowed(client: Client, user: str, path: str) -> None:
     """The server's authorizer learns of a binding through a watch of its own, so ask until it has."""
     spec = {"user": user, "nonResourceAttributes": {"path": path, "verb": "get"}}
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             review = await client.create(from_tree(SubjectAccessReview, {"spec": spec}))
             if review.status is not None and review.status.allowed:

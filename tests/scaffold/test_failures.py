@@ -173,11 +173,17 @@ async def test_a_definition_is_installed_with_its_labels_and_the_one_who_convert
     kind = project / "pods_operator/api/v1alpha1/podset.py"
     text = kind.read_text()
     kind.write_text(text.replace("    columns=", '    crd_labels={"team": "storage"},\n    columns='))
-    command = (sys.executable, "-m", "kubewright.cli", "install", "-o", "json")
+    kubewright = (sys.executable, "-m", "kubewright.cli")
     try:
-        done = json.loads(await output_of(command, project, KUBECONFIG=str(embedded_cluster.kubeconfig)))
+        await output_of((*kubewright, "generate"), project)
+        done = json.loads(
+            await output_of(
+                (*kubewright, "install", "-o", "json"), project, KUBECONFIG=str(embedded_cluster.kubeconfig)
+            )
+        )
     finally:
         kind.write_text(text)
+        await output_of((*kubewright, "generate"), project)
 
     names = ["podsets.apps.whole-path.io", "sidecarsets.apps.whole-path.io"]
     assert done["installed"] == names

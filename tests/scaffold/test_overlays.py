@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.builders.definitions import definition_tree
 
@@ -17,6 +18,7 @@ from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import CRD, install_crds
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
+from kubewright.manager.options import ManagerOptions
 
 from .conftest import Kubewright, output_of
 
@@ -54,11 +56,11 @@ async def certified(home: RealCluster) -> AsyncIterator[RealCluster]:
 def with_certificates(project: Path) -> str:
     """The overlay of somebody who has taken in the commented lines."""
     text = (project / "config/default/kustomization.yaml").read_text()
-    assert "#components:\n#- ../certmanager\n" in text
+    assert "#components:\n# The operator makes" in text
     (project / "config/certified").mkdir()
     shutil.copy(project / "config/default/metrics_service.yaml", project / "config/certified")
     (project / "config/certified/kustomization.yaml").write_text(
-        text.replace("#components:\n#- ../certmanager\n", "components:\n- ../certmanager\n")
+        text.replace("#components:\n", "components:\n").replace("#- ../certmanager\n", "- ../certmanager\n")
     )
     return "certified"
 
@@ -95,13 +97,13 @@ async def test_the_operators_pod_is_locked_down(real_binaries: Binaries, project
     trees = await built(real_binaries, project, "default")
     (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
     (container,) = pod["containers"]
-    environment = environment_of(trees)
+    options = options_of(trees)
 
     assert container["securityContext"] == SECURE
     assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     assert container["resources"].keys() == {"limits", "requests"}
-    assert (environment["KUBEWRIGHT_LEADER_ELECTION"], environment["KUBEWRIGHT_RELEASE_LEASE"]) == ("true", "true")
-    assert pod["terminationGracePeriodSeconds"] > int(str(environment["KUBEWRIGHT_GRACE_PERIOD"]).removesuffix("s"))
+    assert (options["leaderElection"], options["releaseLease"]) == (True, True)
+    assert pod["terminationGracePeriodSeconds"] > int(options["gracePeriod"].removesuffix("s"))
 
 
 async def test_names_that_kustomize_changes_still_fit_together(real_binaries: Binaries, project: Path) -> None:
@@ -115,7 +117,7 @@ async def test_names_that_kustomize_changes_still_fit_together(real_binaries: Bi
     assert called == {(HOME, "pods-operator-webhook-service")}
     assert "pods-operator-webhook-service" in services
     assert not [tree for tree in trees if "cert-manager.io" in tree["apiVersion"]]
-    assert environment_of(trees)["KUBEWRIGHT_WEBHOOK_CERTIFICATES"] == "secret"
+    assert options_of(trees)["webhookCertificates"] == "secret"
 
 
 async def test_cert_manager_is_taken_in_with_one_line(
@@ -124,10 +126,11 @@ async def test_cert_manager_is_taken_in_with_one_line(
     trees = await built(real_binaries, project, with_certificates)
     (certificate,) = [tree for tree in trees if tree["kind"] == "Certificate"]
     (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
-    (mount,) = pod["containers"][0]["volumeMounts"]
+    (mount,) = [item for item in pod["containers"][0]["volumeMounts"] if item["name"] == "webhook-certs"]
+    (volume,) = [item for item in pod["volumes"] if item["name"] == "webhook-certs"]
 
     assert f"pods-operator-webhook-service.{HOME}.svc" in certificate["spec"]["dnsNames"]
-    assert pod["volumes"][0]["secret"]["secretName"] == certificate["spec"]["secretName"]
+    assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
     assert environment_of(trees)["KUBEWRIGHT_WEBHOOK_CERTIFICATES"] == mount["mountPath"]
 
 
@@ -135,20 +138,50 @@ async def test_metrics_are_served_over_tls_to_those_who_may_read_them(real_binar
     trees = await built(real_binaries, project, "default")
     (service,) = [tree for tree in trees if tree["metadata"]["name"].endswith("-metrics-service")]
     (monitor,) = await built(real_binaries, project, "prometheus")
-    environment = environment_of(trees)
+    options = options_of(trees)
 
-    assert (environment["KUBEWRIGHT_METRICS_CERTIFICATES"], environment["KUBEWRIGHT_METRICS_ACCESS"]) == (
-        "self",
-        "true",
-    )
-    assert environment["KUBEWRIGHT_METRICS_ADDRESS"] == f":{service['spec']['ports'][0]['port']}"
+    assert (options["metricsCertificates"], options["metricsAccess"]) == ("self", True)
+    assert options["metricsAddress"] == f":{service['spec']['ports'][0]['port']}"
     (endpoint,) = monitor["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["port"]) == ("https", service["spec"]["ports"][0]["name"])
 
 
+def options_of(trees: list[dict[str, Any]]) -> dict[str, Any]:
+    """The file of options that the operator's container is started with; every option is one that a manager has."""
+    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] in ("DaemonSet", "Deployment")]
+    (container,) = pod["containers"]
+    place, _, name = container["args"][0].removeprefix("--config=").rpartition("/")
+    (mount,) = [item for item in container["volumeMounts"] if item["mountPath"] == place]
+    (volume,) = [item for item in pod["volumes"] if item["name"] == mount["name"]]
+    (files,) = [tree["data"] for tree in trees if tree["metadata"]["name"] == volume["configMap"]["name"]]
+    found: dict[str, Any] = yaml.load(files[name])
+    assert found.keys() <= {option.encode_name for option in msgspec.structs.fields(ManagerOptions)}
+    return found
+
+
+async def test_one_line_makes_it_a_daemon_set_whose_pods_all_work(
+    home: RealCluster, real_binaries: Binaries, project: Path
+) -> None:
+    folder = project / "config/on-each-node"
+    folder.mkdir()
+    text = (project / "config/default/kustomization.yaml").read_text()
+    text = text.replace("#components:\n", "components:\n").replace("#- ../daemonset\n", "- ../daemonset\n")
+    assert "components:\n" in text
+    shutil.copy(project / "config/default/metrics_service.yaml", folder)
+    (folder / "kustomization.yaml").write_text(text)
+
+    trees = await built(real_binaries, project, "on-each-node")
+
+    (daemon_set,) = [tree for tree in trees if tree["kind"] == "DaemonSet"]
+    assert not [tree for tree in trees if tree["kind"] == "Deployment"]
+    assert daemon_set["metadata"]["name"] == "pods-operator-controller-manager"
+    assert environment_of(trees)["KUBEWRIGHT_LEADER_ELECTION"] == "false"
+    await accepted(home, real_binaries, project, "on-each-node")
+
+
 def environment_of(trees: list[dict[str, Any]]) -> dict[str, str | None]:
     """What the operator's container is started with."""
-    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
+    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] in ("DaemonSet", "Deployment")]
     (container,) = pod["containers"]
     return {item["name"]: item.get("value") for item in container["env"]}
 

@@ -75,7 +75,9 @@ async def walk(kubeconfig: Path, project: Path, kubewright: Kubewright) -> None:
     """Install, have it looked at, run, apply the sample, see the status, ask the webhooks, uninstall."""
     await kubewright("install", "--kubeconfig", str(kubeconfig))
     found = json.loads(await kubewright("doctor", "--kubeconfig", str(kubeconfig), "-o", "json"))
-    assert {item["result"] for item in found} == {"good"}
+    hints = [item for item in found if item["result"] != "good"]
+    assert [(item["result"], item["about"]) for item in hints] == [("hint", "webhooks")], hints
+    assert "nobody answers for the conversion of " in hints[0]["text"]  # the operator does not run yet
     async with connect(Config.load(kubeconfig=kubeconfig)) as client:
         async with running(project, kubeconfig):
             sample = project / "config/samples/apps_v1alpha1_podset.yaml"

@@ -29,6 +29,7 @@ from kubewright.errors import AlreadyExists, NotFound, ServerError, TransportErr
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
+from kubewright.testing import time_limit
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -71,7 +72,7 @@ class Journal:
         self._waiting[future] = holds
         try:
             if not holds(self.entries):
-                async with asyncio.timeout(seconds):
+                async with time_limit(seconds):
                     await future
         finally:
             del self._waiting[future]

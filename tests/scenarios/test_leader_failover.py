@@ -26,6 +26,7 @@ from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import LeadershipLost
 from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -89,7 +90,8 @@ async def replica(kubeconfig: Path, namespace: str, identity: str) -> AsyncItera
 
 async def leads(process: asyncio.subprocess.Process) -> None:
     assert process.stdout is not None
-    assert await asyncio.wait_for(process.stdout.readline(), 120) == b"leading\n"
+    async with time_limit(120):
+        assert await process.stdout.readline() == b"leading\n"
 
 
 async def test_the_other_takes_over_when_the_leader_is_killed_and_no_two_write_at_once(
@@ -135,19 +137,22 @@ async def test_the_other_takes_over_when_the_network_of_the_leader_is_cut_and_no
         first = managed(cut_off, namespace, replica_in_process("a"), **SHORT)
         assert first.elector is not None
         leading = asyncio.create_task(live(first))
-        await asyncio.wait_for(first.elector.wait_elected(), 60)
+        async with time_limit(60):
+            await first.elector.wait_elected()
         async with managed(steady, namespace, replica_in_process("b"), **SHORT):
             await edit_until_written_by(own_client, namespace, "a", 10)
             faults.go_offline()
             # Edits go on: what the first would like to write waits for a network that comes back too late.
             load = asyncio.create_task(edit_until_written_by(own_client, namespace, "b", 10))
-            await asyncio.wait_for(first.elector.wait_lost(), 60)
+            async with time_limit(60):
+                await first.elector.wait_lost()
             faults.offline = False
             with pytest.raises(LeadershipLost):
                 await first.client.create(ConfigMap.named("late", namespace))
             await load
         with pytest.raises(LeadershipLost):
-            await asyncio.wait_for(leading, 60)
+            async with time_limit(60):
+                await leading
 
     assert Writes(audit_log, namespace).gap() > 0.5
     assert not [

@@ -5,8 +5,6 @@ Covers: kubewright.cache, kubewright.manager
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from tests.planes import faulty
 from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
@@ -15,6 +13,7 @@ from kubewright import Client, Context, Manager, Resource, Spec, Status, control
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -55,7 +54,7 @@ async def check(
     manager: Manager, client: Client, namespace: str, lates: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with manager:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             ready = await asked(manager, "/readyz")
             while "no such kind" not in ready:
                 ready = await asked(manager, "/readyz")

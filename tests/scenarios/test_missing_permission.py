@@ -5,7 +5,6 @@ Covers: kubewright.cache, kubewright.manager
 
 from __future__ import annotations
 
-import asyncio
 from uuid import uuid4
 
 import pytest
@@ -18,6 +17,7 @@ from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 from kubewright.k8s.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -37,7 +37,7 @@ async def grant(client: Client, namespace: str, user: str, name: str, *rules: Po
 
 async def until_allowed(config: Config, namespace: str) -> None:
     """The server's authorizer learns of a binding through a watch of its own, so ask until it has."""
-    async with asyncio.timeout(60), connect(config) as client:
+    async with time_limit(60), connect(config) as client:
         while True:
             try:
                 await client.list(ConfigMap, namespace=namespace)
@@ -92,7 +92,7 @@ async def check(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with manager:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             ready = await asked(manager, "/readyz")
             while "the permission to" not in ready:
                 ready = await asked(manager, "/readyz")

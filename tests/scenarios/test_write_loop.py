@@ -16,6 +16,7 @@ from kubewright import Client, Config
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -35,7 +36,7 @@ async def repaired(client: Client, namespace: str, times: int) -> float:
     # From now on: how the child is at present is no repair.
     version = (await client.list(ConfigMap, namespace=namespace)).resource_version
     async with (
-        asyncio.timeout(60),
+        time_limit(60),
         client.watch(ConfigMap, namespace=namespace, resource_version=version) as events,
     ):
         async for event in events:

@@ -21,6 +21,7 @@ from tests.planes import Plane
 
 from kubewright import Client
 from kubewright._base import yaml
+from kubewright.testing import time_limit
 
 __all__ = ("APPLY", "Answer", "Caller", "anonymous", "caller", "grant", "tls_of")
 
@@ -71,7 +72,7 @@ class Caller:
         reader, writer = await asyncio.open_connection(self.host, self.port, ssl=self.tls)
         try:
             writer.write(request)
-            async with asyncio.timeout(30):
+            async with time_limit(30):
                 return _answer(await reader.read())
         finally:
             writer.close()

@@ -9,6 +9,7 @@ import ssl
 from kubewright import Config
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 __all__ = ("codes", "talk")
 
@@ -24,7 +25,7 @@ async def talk(plane: EmbeddedCluster | RealCluster, data: bytes, *, patience: f
     said = b""
     try:
         writer.write(data)
-        async with asyncio.timeout(patience):
+        async with time_limit(patience):
             while part := await reader.read(65536):
                 said += part
     except ConnectionError:

@@ -180,23 +180,33 @@ def test_a_description_stays_a_description(
     assert planted == []
 
 
-def test_every_name_in_a_crd_is_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: list[int]) -> None:
+@pytest.mark.parametrize("refused", [False, True], ids=["names that a class may have", "names that none may have"])
+def test_every_name_in_a_crd_is_data(
+    refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: list[int]
+) -> None:
     nasty = f'x"); {PLANTED}; field(name="\\'
     name = nasty.replace('"', "'").rstrip("\\")
     schema = {"type": "object", "properties": {name: {"type": "object", "properties": {name: {"type": "string"}}}}}
-    crd = definition_tree("boxes", "../../etc/x.io", kind="Box", schema=schema)
-    crd["spec"]["names"] |= {"plural": nasty, "singular": nasty, "shortNames": [nasty], "categories": [nasty, "\u2028"]}
+    crd = definition_tree("boxes", "../../etc/x.io" if refused else "x.io", kind="Box", schema=schema)
+    crd["spec"]["names"] |= {"singular": nasty, "shortNames": [nasty], "categories": [nasty, "\u2028"]}
     version = crd["spec"]["versions"][0]
-    version |= {"deprecated": True, "deprecationWarning": nasty, "name": f"../{nasty}"}
+    version |= {"deprecated": True, "deprecationWarning": nasty}
     version["subresources"] = {"scale": {"specReplicasPath": nasty, "statusReplicasPath": nasty}}
+    if refused:  # by the class statement, which has read all of its arguments by then
+        crd["spec"]["names"]["plural"] = nasty
+        version["name"] = f"../{nasty}"
 
     files = generate_models(crd_documents([("x", crd)]), package="hostile_models")
-    modules = _import(files, tmp_path, monkeypatch)
+    if refused:
+        with pytest.raises(KubewrightError, match=r"Box: the version .* cannot be used; write it like v1"):
+            _import(files, tmp_path, monkeypatch)
+    else:
+        modules = _import(files, tmp_path, monkeypatch)
+        (box,) = [module.Box for module in modules.values() if hasattr(module, "Box")]
+        assert box.__doc__
 
     assert planted == []
     assert all(".." not in path and not path.startswith("/") for path in files)
-    (box,) = [module.Box for module in modules.values() if hasattr(module, "Box")]
-    assert box.__doc__
 
 
 @pytest.mark.parametrize("name", ['"', "\\", "a\nb", "\udc80", "\x00"], ids=ascii)

@@ -25,6 +25,7 @@ from kubewright._base.http.connection import Connection
 from kubewright._base.http.heads import BadRequest, RequestHead
 from kubewright._base.http.messages import Request, Response
 from kubewright._base.http.server import HttpServer, Limits, request_handler
+from kubewright.testing import time_limit
 
 CHUNKED = b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -59,18 +60,18 @@ class Served:
 
     async def ask(self, data: bytes) -> bytes:
         """Everything the server says to this, until it ends the connection."""
-        async with self.client() as (reader, writer), asyncio.timeout(60):
+        async with self.client() as (reader, writer), time_limit(60):
             writer.write(data)
             return await reader.read()
 
     async def until_open(self, count: int) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while len(self.http.open) != count:  # noqa: ASYNC110 - nobody tells when a socket is accepted
                 await asyncio.sleep(0)
 
     async def until_waiting(self) -> None:
         """Until every connection waits for its client within a request."""
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while any(not one._head and not one._buffer for one in self.http.open):  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
@@ -98,6 +99,35 @@ def test_no_value_of_a_header_has_a_line_break() -> None:
 def test_a_head_of_too_many_lines_is_refused() -> None:
     with pytest.raises(BadRequest, match="431"):
         RequestHead(b"GET / HTTP/1.1\r\nHost: x" + b"\na:" * 300_000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\r\nAccept: " + b"a," * 20_001,
+        b"\r\nAccept: a" + b";b" * 20_001,
+        b"\r\nX: " + b",;" * 10_001,
+    ],
+    ids=["media types", "parameters", "both"],
+)
+def test_a_header_of_too_many_parts_is_refused(line: bytes) -> None:
+    with pytest.raises(BadRequest, match="431"):
+        RequestHead(b"GET / HTTP/1.1\r\nHost: x" + line)
+
+
+@pytest.mark.parametrize("parameter", [b"a&", b"%2C", b"%2c", b"a,"])
+def test_a_query_of_too_many_parts_is_refused(parameter: bytes) -> None:
+    with pytest.raises(BadRequest, match="431"):
+        RequestHead(b"GET /?a=" + parameter * 20_001 + b" HTTP/1.1\r\nHost: x")
+
+    assert RequestHead(b"GET /?a=" + parameter * 20_000 + b" HTTP/1.1\r\nHost: x").method == "GET"
+
+
+def test_chunks_mean_nothing_before_they_were_invented() -> None:
+    """A proxy that counts the bytes of such a body must not disagree about where the next request begins."""
+    head = RequestHead(b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked")
+
+    assert (head.chunked, head.length, head.keep_alive) == (False, 5, False)
 
 
 def test_a_header_that_is_repeated_costs_no_more_than_its_bytes() -> None:
@@ -308,6 +338,34 @@ async def test_bodies_that_are_not_finished_share_a_budget(served: Served) -> No
     assert served.http._held == 0
 
 
+class Unconnected(asyncio.Transport):
+    """A transport that says only later that it is closed, as asyncio's do."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None: ...
+
+
+async def test_bodies_that_come_in_one_turn_of_the_loop_share_the_budget_at_once() -> None:
+    async def never(request: Request) -> Response:
+        raise AssertionError("no request is whole")
+
+    server = HttpServer(
+        request_handler(never), limits=Limits(body_bytes=lambda target: 1_000_000, held_bytes=2_000_000)
+    )
+    connections = [server.protocol() for _ in range(20)]
+    for connection in connections:
+        connection.connection_made(Unconnected())
+        connection.data_received(b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n")
+        connection.data_received(b"x" * 800_000)
+        assert server._held <= 2_000_000
+
+    assert sum(connection.held for connection in connections) == server._held == 1_600_000
+
+
 async def test_responses_that_are_not_read_share_a_budget(served: Served) -> None:
     served.limit(held_bytes=20_000_000)
     served.answers["/a"] = b"x" * 8_000_000
@@ -344,7 +402,7 @@ async def test_handshakes_that_never_end_shut_nobody_out(served: Served, tls: ss
     async with AsyncExitStack() as stack:
         for _ in range(30):
             await stack.enter_async_context(served.client())
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=trusting)
             writer.write(LAST)
             assert b" 200 " in await reader.read()
@@ -361,7 +419,7 @@ async def test_a_response_that_is_not_read_counts_behind_tls_too(served: Served,
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     _, writer = await asyncio.open_connection("127.0.0.1", sock.getsockname()[1], ssl=trusting)
     writer.write(GET)
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while not served.http._held:  # noqa: ASYNC110 - nobody tells when the buffers of the kernel are full
             await asyncio.sleep(0)
     (connection,) = served.http.open

@@ -61,6 +61,15 @@ async def test_malformed_chunks_end_the_connection(plane: Plane, case: str) -> N
     assert codes(await talk(plane, CHUNKED + ENDING[case] + NEXT)) in ([400], [403])
 
 
+async def test_chunks_mean_nothing_in_http_1_0(plane: Plane) -> None:
+    """Go reads such a body by its length, and so does a proxy in front that is written in it."""
+    head = (
+        b"POST /version HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+
+    assert codes(await talk(plane, head + b"hello" + NEXT))[0] == 403
+
+
 async def test_a_line_feed_alone_ends_a_header_on_both_sides_of_a_proxy(plane: Plane) -> None:
     said = await talk(plane, b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: a\nConnection: close\r\n\r\n" + NEXT)
 

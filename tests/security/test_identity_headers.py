@@ -14,6 +14,10 @@ from tests.planes import Plane
 from tests.security.callers import anonymous, caller, grant
 
 from kubewright import Client
+from kubewright.apiserver.auth.identity_headers import unescape_key
+from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
+from kubewright.apiserver.proxy.api_services import identity_headers
+from kubewright.apiserver.wire.users import User
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ServiceAccount
@@ -164,3 +168,37 @@ async def test_which_authorization_counts(plane: Plane, client: Client, namespac
     assert await ask(*WEBSOCKET, (protocol, f"{bearer}!,a")) == "refused"
     assert await ask(*WEBSOCKET, (protocol, f"{bearer}{encoded(good)},{bearer}{encoded(good)},a")) == "refused"
     assert await ask((protocol, f"{bearer}{encoded(good)}, v4.channel.k8s.io")) == "anonymous"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        f"{encoded('[' * 50_000)}.e30.AAAA",
+        f"e30.{encoded('[' * 50_000)}.AAAA",
+        f"{encoded('1' * 50_000)}.e30.AAAA",
+        f"{encoded('1e999')}.e30.AAAA",
+    ],
+    ids=["a deep header", "deep claims", "a long number", "a large number"],
+)
+async def test_a_token_that_is_no_json_is_unknown(plane: Plane, token: str) -> None:
+    answer = await anonymous(plane).send("GET", "/api", headers=[("Authorization", f"Bearer {token}")])
+
+    assert answer.code == 401
+
+
+@pytest.mark.parametrize(
+    "key", ["example.com/team", "größe", "\N{SNOWMAN}", "\N{FULLWIDTH LATIN CAPITAL LETTER A}", "100%", "%26", "a\r\nb"]
+)
+def test_the_key_of_an_extra_value_is_the_same_behind_a_proxy(key: str) -> None:
+    (_, (name, value)) = identity_headers(User("bob", extra={key: ("x",)}))
+
+    assert value == "x"
+    assert name.isascii()
+    assert unescape_key(name.removeprefix("X-Remote-Extra-")) == key
+
+
+@pytest.mark.parametrize("name", ["bob\rX-Remote-Group: system:masters", "bob\nX-A: b", "bob\x00", "bob\x7f"])
+async def test_a_name_with_a_line_break_goes_nowhere(name: str) -> None:
+    """A carriage return alone ends a line for some servers. Certificates may have it in a common name."""
+    with pytest.raises(HttpClientError, match="invalid header field value"):
+        await HttpClient().request(Destination("127.0.0.1:1"), "GET", "/", headers=identity_headers(User(name)))

@@ -44,7 +44,9 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
     if request.param == "embedded":
         made = EmbeddedCluster(storage=False)
     else:
-        made = RealCluster(version=request.getfixturevalue("real_binaries").version, nodes=1, storage=False)
+        made = RealCluster(
+            start_timeout=300, version=request.getfixturevalue("real_binaries").version, nodes=1, storage=False
+        )
     async with made:
         await made.wait_for_controllers()
         yield made

@@ -16,6 +16,7 @@ from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 from kubewright import Client
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 PODS = "/api/v1/namespaces/default/pods"
 PATHS = [
@@ -126,7 +127,7 @@ async def group(plane: Plane, client: Client, namespace: str) -> AsyncIterator[t
         path = "/apis/apiregistration.k8s.io/v1/apiservices"
         body = {"metadata": {"name": f"v1.{name}"}, "spec": spec}
         assert (await admin.send("POST", path, body)).code == 201
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while True:
                 if (await admin.send("GET", f"/apis/{name}/v1/foos")).code == 200:
                     break

@@ -110,6 +110,16 @@ async def test_an_audit_log_that_others_could_read_is_closed_to_them(tmp_path: P
     assert _mode(tmp_path / "audit.log") == 0o600
 
 
+def test_an_audit_log_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that all share, somebody else may have made it before, and would read all that is written."""
+    path = tmp_path / "audit.log"
+    path.touch(mode=0o666)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+
+    with pytest.raises(ClusterError, match="it belongs to another user"):
+        AuditLog(path)
+
+
 def test_a_log_in_the_background_is_private(tmp_path: Path) -> None:
     state = tmp_path / "state"
 

@@ -252,3 +252,22 @@ async def test_a_token_ends_with_what_it_is_bound_to(embedded_cluster: EmbeddedC
     assert await code(free) == 401
     assert (await admin.send("POST", accounts, named("robot"))).code == 201
     assert await code(free) == 401  # a namesake is another account
+
+
+@pytest.mark.parametrize("subresource", ["binding", "eviction"])
+async def test_a_pod_is_bound_and_evicted_in_the_namespace_that_was_authorized(
+    plane: Plane, namespace: str, subresource: str
+) -> None:
+    """Webhooks and policies see the namespace in the body, too."""
+    admin = await caller(plane, "mover", "system:masters")
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "pause"}]}
+    assert (await admin.send("POST", pods, {"metadata": {"name": "held"}, "spec": spec})).code == 201
+    body = {"metadata": {"name": "held", "namespace": "kube-system"}, "target": {"kind": "Node", "name": "nowhere"}}
+    if subresource == "eviction":
+        del body["target"]
+
+    answer = await admin.send("POST", f"{pods}/held/{subresource}", body)
+
+    assert answer.code == 400
+    assert answer.message == "the namespace of the provided object does not match the namespace sent on the request"

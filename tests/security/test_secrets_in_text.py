@@ -16,6 +16,7 @@ from kubewright.apiserver.wire import requests
 from kubewright.client.config import exec_plugin, kubeconfig
 from kubewright.client.config.credentials import BasicAuth, Certificate, StaticToken
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.manager.endpoints.healthz import Checks
 from kubewright.webhooks.certificates.rotation import CertificateState
 
 SECRET = "s3cr3t-value"
@@ -66,3 +67,25 @@ def test_the_text_of_a_holder_has_no_secret(make: Callable[[], object]) -> None:
 def test_a_new_key_is_not_in_the_text(make: Callable[[], object]) -> None:
     assert "PRIVATE KEY" not in repr(make())
     assert b"PRIVATE KEY" in pickle.dumps(make())  # it is there, and not shown
+
+
+async def test_an_exception_of_a_check_is_not_told_to_everybody(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody logs in to the port for probes, and drivers put the address they could not reach in their exceptions."""
+
+    def database() -> None:
+        raise OSError(f"cannot reach postgres://operator:{SECRET}@database")
+
+    checks = Checks("readyz")
+    checks.add("database", database)
+
+    answers = [await checks.answer("", ()), await checks.answer("database", (("verbose", ""),))]
+
+    assert answers == [(500, "[-]database failed: OSError; the log says more\nreadyz check failed\n")] * 2
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
+
+
+async def test_a_check_says_what_the_author_wants_it_to_say() -> None:
+    checks = Checks("readyz")
+    checks.add("returned", lambda: "the database is away")
+
+    assert (await checks.answer("", ()))[1].startswith("[-]returned failed: the database is away\n")

@@ -18,6 +18,7 @@ from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Compacted, SpaceExceeded, Store
 from kubewright.apiserver.verbs.watch import WatchStream
 from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.testing import time_limit
 
 MEBIBYTE = 1024 * 1024
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -194,7 +195,7 @@ async def test_a_client_that_reads_now_and_then_misses_nothing(server: Server) -
 
 async def turns(server: Server) -> None:
     """Let the loop turn until all watches have their large events."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while server.api.watches._turns:  # noqa: ASYNC110 - each turn of the loop is one of them
             await asyncio.sleep(0)
 

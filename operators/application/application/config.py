@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kubewright import Context
 from kubewright.k8s.core.v1 import ConfigMap
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 
 __all__ = ("Configuration", "config_names", "find_configuration", "hash_of")
 

@@ -12,7 +12,7 @@ from kubewright.api import metadata_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Pod
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.names import DRAIN_UNTIL, identity_of
 from application.ownership import find_child
 from application.status import count

@@ -1,6 +1,6 @@
 """Every name this operator gives to something in the cluster, and what is found by it."""
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 
 __all__ = (
     "CONFIG_HASH",

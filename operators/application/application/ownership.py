@@ -5,7 +5,7 @@ from typing import TypeVar
 from kubewright import Context, controller_of
 from kubewright.api import KubeObject
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 
 __all__ = ("find_child", "is_ours", "release")
 

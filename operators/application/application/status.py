@@ -10,7 +10,7 @@ from typing import Final
 from kubewright import Context, find_condition
 from kubewright.k8s.apps.v1 import Deployment
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.config import Configuration
 from application.failures import Problem
 from application.names import CONFIG_HASH, selector_of

@@ -1,6 +1,5 @@
 """Home: the namespace of one test, with the few things that all tests do in it."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, final
 from uuid import uuid4
@@ -11,9 +10,9 @@ from kubewright.client import HttpRequest
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event
-from kubewright.testing import RunningOperator, gone, until
+from kubewright.testing import RunningOperator, gone, time_limit, until
 
-from application.api.v1beta1.application import Application, ApplicationSpec, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec
 from application.names import INSTANCE
 
 K = TypeVar("K", bound=KubeObject)
@@ -40,17 +39,17 @@ class Home:
     def key(self, name: str = "web") -> ObjectKey:
         return ObjectKey(self.namespace, name)
 
-    def draft(self, *, name: str = "web", container: dict[str, Any] | None = None, **spec: Any) -> Application:
+    def draft(self, *, name: str = "web", **spec: Any) -> Application:
         """An Application that is not sent yet."""
-        wanted = ApplicationSpec(container=Container(**{"image": "nginx:1.29", **(container or {})}), **spec)
+        wanted = ApplicationSpec(**{"image": "nginx:1.29", **spec})
         return Application.named(name, self.namespace, spec=wanted)
 
-    async def make(self, *, name: str = "web", container: dict[str, Any] | None = None, **spec: Any) -> Application:
-        return await self.client.create(self.draft(name=name, container=container, **spec))
+    async def make(self, *, name: str = "web", **spec: Any) -> Application:
+        return await self.client.create(self.draft(name=name, **spec))
 
-    async def ready(self, *, name: str = "web", container: dict[str, Any] | None = None, **spec: Any) -> Application:
+    async def ready(self, *, name: str = "web", **spec: Any) -> Application:
         """A new Application, as soon as all its pods are ready."""
-        await self.make(name=name, container=container, **spec)
+        await self.make(name=name, **spec)
         return await self.until(is_ready, name=name)
 
     async def edit(self, patch: dict[str, Any], *, name: str = "web") -> Application:
@@ -67,7 +66,7 @@ class Home:
         """As `until`, for many at once."""
         waiting = set(names)
         async with (
-            asyncio.timeout(90),
+            time_limit(90),
             self.client.watch(Application, namespace=self.namespace, initial_events=True) as events,
         ):
             async for event in events:
@@ -97,7 +96,7 @@ class Home:
     async def event(self, reason: str, note: str = "") -> Event:
         """The first event on an Application for that reason, and with these words in it."""
         async with (
-            asyncio.timeout(60),
+            time_limit(60),
             self.client.watch(Event, namespace=self.namespace, initial_events=True) as events,
         ):
             async for event in events:

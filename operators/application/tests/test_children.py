@@ -5,7 +5,7 @@ from typing import Any
 from kubewright.api import KubeObject, to_tree
 from kubewright.k8s.core.v1 import EnvVar
 
-from application.api.v1beta1.application import Application, ApplicationSpec, ConfigReference, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec, ConfigReference
 from application.children.deployment import desired_deployment
 from application.children.service import desired_service
 
@@ -19,7 +19,9 @@ FULL = Application.named(
     "web",
     "shop",
     spec=ApplicationSpec(
-        container=Container(image="nginx:1.29", port=8080, env=[EnvVar(name="A", value="1")]),
+        image="nginx:1.29",
+        port=8080,
+        env=[EnvVar(name="A", value="1")],
         replicas=3,
         config_ref=ConfigReference(name="settings"),
     ),
@@ -57,7 +59,7 @@ def test_everything_that_is_asked_for_is_in_the_deployment() -> None:
 
 
 def test_what_is_not_asked_for_is_left_to_others() -> None:
-    bare = Application.named("web", "shop", spec=ApplicationSpec(container=Container(image="nginx")))
+    bare = Application.named("web", "shop", spec=ApplicationSpec(image="nginx"))
 
     template = asked_for(desired_deployment(bare, ""))["spec"]["template"]
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as some
 from kubewright import ObjectMeta
 from kubewright.k8s.core.v1 import ConfigMap
 
-from application.api.v1beta1.application import Application, ApplicationSpec, ConfigReference, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec, ConfigReference
 from application.config import Configuration, config_names, hash_of
 
 DATA = some.dictionaries(some.text(), some.text())
@@ -38,8 +38,7 @@ def test_a_missing_configuration_is_told_from_none_at_all() -> None:
 
 
 def test_an_application_is_indexed_by_what_it_refers_to() -> None:
-    container = Container(image="nginx")
-    refers = Application(spec=ApplicationSpec(container=container, config_ref=ConfigReference(name="settings")))
+    refers = Application(spec=ApplicationSpec(image="nginx", config_ref=ConfigReference(name="settings")))
 
     assert list(config_names(refers)) == ["settings"]
-    assert list(config_names(Application(spec=ApplicationSpec(container=container)))) == []
+    assert list(config_names(Application(spec=ApplicationSpec(image="nginx")))) == []

@@ -9,7 +9,7 @@ from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Pod, Service
 from kubewright.testing import gone, status, until
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.names import DRAIN_UNTIL, FINALIZER
 from tests.home import HOLD, Home, condition, is_ready, says
 
@@ -25,7 +25,7 @@ async def draining(home: Home) -> Pod:
 
 
 async def test_an_application_goes_and_takes_its_children_with_it(home: Home) -> None:
-    await home.ready(container={"port": 8080})
+    await home.ready(port=8080)
 
     await home.delete()
 
@@ -68,7 +68,7 @@ async def test_edits_while_it_is_being_deleted_are_ignored(home: Home) -> None:
     pod = await draining(home)
     until_when = (await home.deployment()).metadata.annotations[DRAIN_UNTIL]
 
-    await home.edit({"replicas": 5, "drainSeconds": 0, "container": {"image": "nginx:1.30", "port": 80}})
+    await home.edit({"replicas": 5, "drainSeconds": 0, "image": "nginx:1.30", "port": 80})
     await home.ready(name="witness")  # is looked at after the edit
 
     deployment = await home.deployment()
@@ -116,7 +116,7 @@ async def test_the_finalizer_of_somebody_else_stays(home: Home) -> None:
 
 
 async def test_what_is_retained_lives_on_and_is_adopted_by_the_next_of_the_name(home: Home) -> None:
-    first = await home.ready(deletion_policy="Retain", container={"port": 8080})
+    first = await home.ready(deletion_policy="Retain", port=8080)
     before = await home.deployment()
     await home.delete()
     await home.gone()
@@ -125,7 +125,7 @@ async def test_what_is_retained_lives_on_and_is_adopted_by_the_next_of_the_name(
         assert child.metadata.owner_references == []
         assert child.metadata.deletion_timestamp is None
 
-    second = await home.ready(container={"port": 8080})
+    second = await home.ready(port=8080)
 
     adopted = await home.deployment()
     owner = controller_of(adopted)
@@ -162,3 +162,18 @@ async def test_what_is_drained_is_scaled_once_however_often_it_is_looked_at(home
     made, emptied = home.writes(path="/deployments/web")
     assert b'"replicas":1' in (made.body or b"")
     assert b'"replicas":0' in (emptied.body or b"")
+
+
+async def test_what_is_deleted_while_it_is_created_is_no_error_and_leaves_nothing(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"web-{number}" for number in range(10)]
+    for name in names:
+        await home.make(name=name, port=8080)
+        await home.delete(name=name)
+
+    for name in names:
+        await home.gone(name=name)
+        await home.gone(Deployment, name=name)
+        await home.gone(Service, name=name)
+    assert [record.message for record in caplog.records if "not found" in record.message] == []

@@ -8,7 +8,7 @@ from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
 from kubewright.k8s.core.v1 import PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 
-from application.api.v1beta1.application import Application, ApplicationSpec, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec
 from application.drain import deadline_of, is_empty
 from application.names import DRAIN_UNTIL
 
@@ -19,7 +19,7 @@ SPEC = DeploymentSpec(replicas=0, selector=LabelSelector(), template=PodTemplate
 def terminating(drain_seconds: int) -> Application:
     return Application(
         metadata=ObjectMeta(name="web", deletion_timestamp=NOON),
-        spec=ApplicationSpec(container=Container(image="nginx"), drain_seconds=drain_seconds),
+        spec=ApplicationSpec(image="nginx", drain_seconds=drain_seconds),
     )
 
 

@@ -9,9 +9,9 @@ from kubewright import Cluster, Context, ObjectKey, Result, Scope
 from kubewright.api import KubeObject
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service
-from kubewright.testing import running
+from kubewright.testing import running, time_limit
 
-from application.api.v1beta1.application import Application, ConfigReference
+from application.api.v1alpha1.application import Application, ConfigReference
 from application.config import hash_of
 from application.controllers.application import ApplicationController
 from tests.home import Home
@@ -34,7 +34,7 @@ class Journal:
         monkeypatch.setattr(ApplicationController, "reconcile", noting)
 
     async def reach(self, key: ObjectKey, cause: str, times: int) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while self.causes[key, cause] < times:
                 self._more.clear()
                 await self._more.wait()
@@ -49,7 +49,7 @@ async def test_ten_resyncs_with_nothing_changed_write_nothing(
     async with running("application", on=cluster, scopes=often) as operator:
         home = await Home.made(operator)
         await home.config(GREETING="hello")
-        await home.ready(container={"port": 8080}, config_ref=ConfigReference(name="settings"))
+        await home.ready(port=8080, config_ref=ConfigReference(name="settings"))
         for child in ("Deployment", "Service"):  # events are written when there is nothing else to do
             await home.event("Created", f"{child} web")
         seen = journal.causes[home.key(), "Application resync"]

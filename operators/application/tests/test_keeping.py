@@ -8,7 +8,7 @@ from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import EnvVar, Service, ServicePort, ServiceSpec
 from kubewright.testing import status
 
-from application.api.v1beta1.application import Application, ConfigReference
+from application.api.v1alpha1.application import Application, ConfigReference
 from application.children.deployment import desired_deployment
 from application.config import hash_of
 from application.names import CONFIG_HASH, FIELD_MANAGER, FINALIZER, INSTANCE
@@ -30,7 +30,7 @@ def config_hash_of(deployment: Deployment) -> str:
 
 
 async def test_an_application_becomes_a_deployment_and_a_service_that_it_owns(home: Home) -> None:
-    application = await home.ready(replicas=2, container={"port": 8080, "env": [EnvVar(name="A", value="1")]})
+    application = await home.ready(replicas=2, port=8080, env=[EnvVar(name="A", value="1")])
 
     deployment, service = await home.deployment(), await home.child(Service)
 
@@ -56,7 +56,7 @@ async def test_an_application_becomes_a_deployment_and_a_service_that_it_owns(ho
 
 
 async def test_the_finalizer_is_the_first_write_and_a_patch_of_its_own(home: Home) -> None:
-    await home.ready(container={"port": 8080})
+    await home.ready(port=8080)
 
     first, *others = home.writes()
 
@@ -83,14 +83,14 @@ async def test_without_the_finalizer_no_child_is_made(home: Home) -> None:
 
 
 async def test_a_service_comes_and_goes_with_the_port(home: Home) -> None:
-    await home.ready(container={"port": 8080})
+    await home.ready(port=8080)
     await home.child(Service)
 
-    await home.edit({"container": {"port": None}})
+    await home.edit({"port": None})
 
     await home.gone(Service)
     assert (await home.event("Deleted")).note == "Service web, since no port is asked for"
-    await home.edit({"container": {"port": 9090}})
+    await home.edit({"port": 9090})
     await home.child(Service, lambda service: service.spec.ports and service.spec.ports[0].port == 9090)
 
 
@@ -146,7 +146,7 @@ async def test_pods_are_replaced_when_the_configuration_changes(home: Home) -> N
 
 
 async def test_without_its_configuration_nothing_starts_until_it_appears(home: Home) -> None:
-    await home.make(config_ref=SETTINGS, container={"port": 8080})
+    await home.make(config_ref=SETTINGS, port=8080)
 
     application = await home.until(says("ConfigResolved", "False", "ConfigMapNotFound"))
 
@@ -164,7 +164,7 @@ async def test_pods_go_on_when_their_configuration_is_deleted(home: Home) -> Non
 
     await home.client.delete(config)
     await home.until(says("ConfigResolved", "False", "ConfigMapNotFound"))
-    await home.edit({"container": {"image": "nginx:1.30"}})
+    await home.edit({"image": "nginx:1.30"})
     application = await home.until(lambda seen: seen.status.observed_generation == seen.metadata.generation)
 
     after = await home.deployment()
@@ -180,8 +180,8 @@ async def test_pods_go_on_when_their_configuration_is_deleted(home: Home) -> Non
 
 
 async def test_a_paused_application_leaves_its_children_and_goes_on_telling(home: Home) -> None:
-    await home.ready(container={"port": 8080})
-    await home.edit({"paused": True, "replicas": 5, "container": {"port": None, "image": "nginx:1.30"}})
+    await home.ready(port=8080)
+    await home.edit({"paused": True, "replicas": 5, "port": None, "image": "nginx:1.30"})
     await home.until(says("Ready", "True", "Paused"))
 
     await home.client.scales.set(Deployment, home.key(), 2)
@@ -208,7 +208,7 @@ async def test_kubectl_scale_works(home: Home) -> None:
 
 async def test_kubectl_get_shows_the_columns(home: Home) -> None:
     await home.ready(replicas=2)
-    path = f"/apis/apps.example.io/v1beta1/namespaces/{home.namespace}/applications"
+    path = f"/apis/apps.example.io/v1alpha1/namespaces/{home.namespace}/applications"
 
     answer = await home.client.request("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
 
@@ -223,11 +223,11 @@ async def test_kubectl_get_shows_the_columns(home: Home) -> None:
 
 
 async def test_the_deployment_of_a_stranger_is_left_alone_and_the_service_is_made(home: Home) -> None:
-    theirs = desired_deployment(home.draft(container={"image": "theirs:1"}), "")
+    theirs = desired_deployment(home.draft(image="theirs:1"), "")
     theirs.metadata = ObjectMeta(name="web", namespace=home.namespace)
     await home.client.create(theirs)
 
-    await home.make(container={"port": 8080})
+    await home.make(port=8080)
 
     application = await home.until(says("Degraded", "True", "NameConflict"))
     assert condition(application, "Ready").reason == "NameConflict"
@@ -239,15 +239,15 @@ async def test_the_deployment_of_a_stranger_is_left_alone_and_the_service_is_mad
 
 
 async def test_what_the_server_refuses_is_told_in_its_words_and_the_rest_is_made(home: Home) -> None:
-    await home.make(name="web.1", container={"port": 8080})  # a name for a Deployment, but not for a Service
+    await home.make(port=8080, env=[EnvVar(name="A=B")])
 
-    application = await home.until(says("Degraded", "True", "Rejected"), name="web.1")
+    application = await home.until(says("Degraded", "True", "Rejected"))
 
-    assert "metadata.name" in (condition(application, "Degraded").message or "")
+    assert "env[0].name" in (condition(application, "Degraded").message or "")
     assert (await home.event("Rejected")).type == "Warning"
-    await home.until(lambda seen: seen.status.ready_replicas == 1, name="web.1")
-    await home.edit({"container": {"port": None}}, name="web.1")
-    await home.until(is_ready, name="web.1")
+    await home.child(Service)
+    await home.edit({"env": []})
+    await home.until(is_ready)
 
 
 async def test_a_missing_permission_is_named_until_it_is_there(home: Home) -> None:
@@ -256,7 +256,7 @@ async def test_a_missing_permission_is_named_until_it_is_there(home: Home) -> No
         return status(403, reason="Forbidden", message="services is forbidden") if mine else None
 
     home.faults.answer = forbid
-    await home.make(container={"port": 8080})
+    await home.make(port=8080)
     application = await home.until(says("Degraded", "True", "Forbidden"))
     assert "services is forbidden" in (condition(application, "Degraded").message or "")
 

@@ -1,6 +1,6 @@
 """The counts of the status as metrics."""
 
-from application.api.v1beta1.application import ApplicationStatus
+from application.api.v1alpha1.application import ApplicationStatus
 from application.status import GAUGES
 
 

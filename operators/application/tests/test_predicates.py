@@ -8,7 +8,7 @@ from kubewright.api import copy_of
 from kubewright.cache import change_of
 from kubewright.k8s.core.v1 import ConfigMap
 
-from application.api.v1beta1.application import Application, ApplicationSpec, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec
 from application.predicates import data_changed, desired_state_changed
 
 
@@ -31,7 +31,7 @@ def doom(application: Application) -> None:
 def test_an_application_is_looked_at_when_its_spec_changes_or_its_end_comes(
     change: Callable[[Application], None], wakes: bool
 ) -> None:
-    old = Application.named("web", "shop", spec=ApplicationSpec(container=Container(image="nginx")))
+    old = Application.named("web", "shop", spec=ApplicationSpec(image="nginx"))
     old.metadata.generation = 1
     new = copy_of(old)
     change(new)

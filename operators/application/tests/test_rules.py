@@ -7,14 +7,12 @@ import pytest
 from kubewright.api import copy_of
 from kubewright.k8s.core.v1 import EnvVar
 
-from application.api.v1beta1.application import Application, ApplicationSpec, Container
-from application.webhooks.v1beta1.application import default_application, validate_application
+from application.api.v1alpha1.application import Application, ApplicationSpec
+from application.webhooks.v1alpha1.application import default_application, validate_application
 
 
 def draft(image: str = "nginx:1.29", *, env: list[EnvVar] | None = None, **spec: Any) -> Application:
-    return Application.named(
-        "web", "shop", spec=ApplicationSpec(container=Container(image=image, env=env or []), **spec)
-    )
+    return Application.named("web", "shop", spec=ApplicationSpec(image=image, env=env or [], **spec))
 
 
 def faults(application: Application, old: Application | None = None) -> list[str]:
@@ -24,8 +22,8 @@ def faults(application: Application, old: Application | None = None) -> list[str
 def test_white_space_around_the_image_is_trimmed_in_a_copy() -> None:
     application = draft("  nginx:1.29\n")
 
-    assert default_application.defaulted(application).spec.container.image == "nginx:1.29"
-    assert application.spec.container.image == "  nginx:1.29\n"
+    assert default_application.defaulted(application).spec.image == "nginx:1.29"
+    assert application.spec.image == "  nginx:1.29\n"
 
 
 def test_an_ordinary_application_has_no_faults() -> None:
@@ -36,13 +34,13 @@ def test_an_ordinary_application_has_no_faults() -> None:
 
 @pytest.mark.parametrize("image", ["", "nginx 1.29", "nginx\t", "Nginx", "registry.example.io/Shop/web:v1"])
 def test_an_image_that_cannot_be_pulled_is_refused(image: str) -> None:
-    assert faults(draft(image)) == ["spec.container.image"]
+    assert faults(draft(image)) == ["spec.image"]
 
 
 def test_an_environment_variable_may_be_set_once() -> None:
     twice = draft(env=[EnvVar(name="A", value="1"), EnvVar(name="B"), EnvVar(name="A", value="2")])
 
-    assert faults(twice) == ["spec.container.env[2].name"]
+    assert faults(twice) == ["spec.env[2].name"]
 
 
 def test_what_is_retained_is_not_drained() -> None:
@@ -52,7 +50,7 @@ def test_what_is_retained_is_not_drained() -> None:
 def test_all_faults_are_said_together() -> None:
     wrong = draft("Nginx", env=[EnvVar(name="A"), EnvVar(name="A")], deletion_policy="Retain", drain_seconds=1)
 
-    assert faults(wrong) == ["spec.container.image", "spec.container.env[1].name", "spec.drainSeconds"]
+    assert faults(wrong) == ["spec.image", "spec.env[1].name", "spec.drainSeconds"]
 
 
 def test_the_deletion_policy_stands_once_the_application_is_being_deleted() -> None:
@@ -79,4 +77,4 @@ def test_a_spec_that_is_not_touched_is_not_validated_again() -> None:
     edited.spec.replicas += 1
 
     assert faults(copy_of(wrong), wrong) == []
-    assert faults(edited, wrong) == ["spec.container.image", "spec.drainSeconds"]
+    assert faults(edited, wrong) == ["spec.image", "spec.drainSeconds"]

@@ -8,7 +8,7 @@ from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
 from kubewright.k8s.core.v1 import PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 
-from application.api.v1beta1.application import Application, ApplicationSpec, Container
+from application.api.v1alpha1.application import Application, ApplicationSpec
 from application.config import Configuration
 from application.failures import Problem
 from application.status import Findings, config_resolved, is_rolled_out, progressing, ready
@@ -32,7 +32,7 @@ def deployment(**status: int) -> Deployment:
 
 
 def application(**spec: Any) -> Application:
-    return Application.named("web", "shop", spec=ApplicationSpec(container=Container(image="nginx"), **spec))
+    return Application.named("web", "shop", spec=ApplicationSpec(image="nginx", **spec))
 
 
 @pytest.mark.parametrize(

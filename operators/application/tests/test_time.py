@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from kubewright import Cluster
 from kubewright.testing import VirtualClock, running
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.names import FINALIZER
 from tests.home import Home, says
 

@@ -1,6 +1,5 @@
 """ModelBoxes for tests, and what tests wait for."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,6 +8,7 @@ from kubewright.api import KubeObject
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Container, PodSpec, ResourceRequirements
 from kubewright.k8s.events.v1 import Event
+from kubewright.testing import time_limit
 
 from modelbox.api.v1.modelbox import ModelBox, ModelBoxSpec
 from modelbox.api.v1.ports import ModelBoxPort
@@ -115,7 +115,7 @@ def condition(modelbox: ModelBox, kind: str) -> Condition:
 
 async def told(client: Client, namespace: str, reason: str, note: str = "") -> Event:
     """The first event with that reason, and these words, about a ModelBox of the namespace, as soon as it is there."""
-    async with asyncio.timeout(60), client.watch(Event, namespace=namespace, initial_events=True) as events:
+    async with time_limit(60), client.watch(Event, namespace=namespace, initial_events=True) as events:
         async for event in events:
             about = event.object.regarding
             said = event.object.reason == reason and note in (event.object.note or "")

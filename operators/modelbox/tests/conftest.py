@@ -37,7 +37,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     elif os.environ.get("KUBEWRIGHT_REAL") == "0":
         pytest.skip("KUBEWRIGHT_REAL=0 leaves the real control plane out")
     else:
-        async with Cluster.real(nodes=2) as real:
+        async with Cluster.real(nodes=2, start_timeout=300) as real:
             yield real
 
 

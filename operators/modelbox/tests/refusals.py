@@ -1,13 +1,12 @@
 """An API server that refuses some of what the operator writes."""
 
-import asyncio
 from types import TracebackType
 from typing import Any, Self
 
 from kubewright import Client
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import Secret
-from kubewright.testing import RunningOperator
+from kubewright.testing import RunningOperator, time_limit
 
 __all__ = ("Refusal", "refused")
 
@@ -50,7 +49,7 @@ class Refusal:
 
 async def refused(client: Client, secret: Secret) -> None:
     """Returns when a quota keeps the secret from being made: a server heeds one a moment after it is stored."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 await client.create(secret, dry_run=True)

@@ -1,12 +1,21 @@
 """Children follow their ModelBox and nobody else; what others add stays."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kubewright import Client
 from kubewright.api import copy_of
 from kubewright.k8s.apps.v1 import Deployment
-from kubewright.k8s.core.v1 import EnvVar, Service
+from kubewright.k8s.core.v1 import (
+    Container,
+    EmptyDirVolumeSource,
+    EnvVar,
+    HostPathVolumeSource,
+    Service,
+    Volume,
+    VolumeMount,
+)
 
 from boxes import box, key, main, replaced, settled, until
 from modelbox.api.v1.modelbox import ModelBox
@@ -27,6 +36,70 @@ async def test_going_back_to_an_earlier_spec_brings_its_children_back(client: Cl
 
     assert main(last).image == "nginx:1"
     assert last.spec == first.spec
+
+
+HTTP, DNS = ModelBoxPort(port=80, name="http"), ModelBoxPort(port=53, protocol="UDP", name="dns", target_port=5353)
+SIDE, PREPARE = Container(name="side", image="busybox:1"), Container(name="prepare", image="busybox:1")
+RICH: dict[str, Any] = {
+    "replicas": 0,
+    "ports": [HTTP, DNS],
+    "envs": [EnvVar(name="A", value="1"), EnvVar(name="B", value="$(A)")],
+    "containers": [SIDE],
+    "init_containers": [PREPARE],
+    "volumes": [Volume(name="data", empty_dir=EmptyDirVolumeSource())],
+    "volume_mounts": [VolumeMount(name="data", mount_path="/data")],
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ports": [ModelBoxPort(port=53, name="dns"), ModelBoxPort(port=80, name="web", target_port=8080)]},
+        {"ports": [ModelBoxPort(port=53, name="tcp"), ModelBoxPort(port=53, protocol="UDP", name="udp")]},
+        {"ports": [ModelBoxPort(port=8080)]},
+        {"name": "renamed"},
+        {"containers": [PREPARE], "init_containers": [SIDE]},
+        {"containers": [Container(name="other", image="busybox:1")], "init_containers": []},
+        {"volumes": [Volume(name="data", host_path=HostPathVolumeSource(path="/data"))]},
+        {
+            "volumes": [Volume(name="other", empty_dir=EmptyDirVolumeSource())],
+            "volume_mounts": [VolumeMount(name="other", mount_path="/data")],
+        },
+        {"envs": [EnvVar(name="B", value="2"), EnvVar(name="A", value="$(B)")]},
+        {"service_type": "NodePort"},
+        {"rolling_update": 3, "min_ready_seconds": 700},
+        {"default_probes": True, "health_path": "/healthz"},
+        {field: [] for field in ("envs", "containers", "init_containers", "volumes", "volume_mounts")},
+    ],
+    ids=lambda change: ",".join(change),
+)
+async def test_a_change_leads_to_what_a_new_modelbox_would_have_and_back(
+    client: Client, namespace: str, change: dict[str, Any]
+) -> None:
+    """A, B and A again: whatever is renamed or dropped goes."""
+    modelbox = await settled(client, await client.create(box("web", namespace, **RICH)))
+    first = await _children(client, modelbox)
+    new = box("new", namespace, **{"name": "web", **RICH, **change})
+    fresh = await settled(client, await client.create(new))
+
+    await settled(client, await replaced(client, modelbox.key, lambda seen: _become(seen, change)))
+    assert await _children(client, modelbox) == await _children(client, fresh)
+
+    await settled(client, await replaced(client, modelbox.key, lambda seen: _become(seen, {})))
+    assert await _children(client, modelbox) == first
+
+
+def _become(modelbox: ModelBox, change: dict[str, Any]) -> None:
+    modelbox.spec = box("web", "", **RICH | change).spec
+
+
+async def _children(client: Client, modelbox: ModelBox) -> tuple[Any, ...]:
+    """What the children ask for, but for their names and what the cluster allocates."""
+    deployment, service = await client.get(Deployment, modelbox.key), await client.get(Service, modelbox.key)
+    template, strategy = deployment.spec.template.spec, deployment.spec.strategy
+    ports = [(port.name, port.port, port.protocol, port.target_port) for port in service.spec.ports or ()]
+    deadline = deployment.spec.progress_deadline_seconds
+    return template, strategy, deployment.spec.min_ready_seconds, deadline, sorted(ports, key=str), service.spec.type
 
 
 async def test_what_somebody_changes_in_the_deployment_is_put_right(client: Client, namespace: str) -> None:

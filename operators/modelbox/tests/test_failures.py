@@ -1,6 +1,6 @@
 """What goes wrong: with one child and not the other, for a while or until somebody does something. It is told."""
 
-from kubewright import Client, ObjectMeta, Quantity
+from kubewright import Client, ObjectMeta, Quantity, controller_of
 from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec
 from kubewright.k8s.core.v1 import (
     Container,
@@ -10,6 +10,8 @@ from kubewright.k8s.core.v1 import (
     ResourceQuotaSpec,
     Secret,
     Service,
+    ServicePort,
+    ServiceSpec,
 )
 from kubewright.k8s.meta.v1 import LabelSelector
 from kubewright.testing import RunningOperator, status
@@ -106,11 +108,47 @@ async def test_a_stranger_of_the_same_name_is_left_alone(client: Client, namespa
     assert untouched.metadata.owner_references == []
     warning = await told(client, namespace, "NameConflict")
     assert warning.type == "Warning"
+    # It has another selector, which nobody can change.
+    assert (warning.note or "").endswith("rename one of the two or delete it")
 
     await client.delete(untouched)
     created.spec.image = "nginx:1.28"
     await client.patch(created)
     await until(client, ModelBox, key(namespace), is_ready)
+
+
+async def test_a_stranger_that_could_be_adopted_is_once_it_has_the_label_that_is_recommended(
+    client: Client, namespace: str
+) -> None:
+    """The advice is tried before it is given."""
+    stranger = _stranger(namespace, {"model.github.com/modelbox": "web"})
+    foreign = await client.create(stranger)
+    theirs = ServiceSpec(ports=[ServicePort(port=80, target_port=8080)], selector={"app": "foreign"})
+    await client.create(Service.named("web", namespace, spec=theirs))
+    await client.create(box("web", namespace))
+    conflict = await until(client, ModelBox, key(namespace), as_condition("Degraded", "True", "NameConflict"))
+    advice = "label it with model.github.com/modelbox=web to have it adopted"
+    assert (condition(conflict, "Degraded").message or "").count(advice) == 2
+
+    label = {"metadata": {"labels": {"model.github.com/modelbox": "web"}}}
+    await client.patch_by_name(Deployment, key(namespace), label)
+    await client.patch_by_name(Service, key(namespace), label)
+
+    await until(client, ModelBox, key(namespace), is_ready)
+    adopted = await client.get(Deployment, key(namespace))
+    assert adopted.metadata.uid == foreign.metadata.uid
+    assert controller_of(adopted) == controller_of(await client.get(Service, key(namespace)))
+    assert (await client.get(Service, key(namespace))).spec.selector == {"model.github.com/modelbox": "web"}
+
+
+async def test_a_service_whose_ports_do_not_go_with_ours_is_not_to_be_labelled(client: Client, namespace: str) -> None:
+    theirs = ServiceSpec(ports=[ServicePort(port=443)], selector={"app": "foreign"})
+    await client.create(Service.named("web", namespace, spec=theirs))
+
+    await client.create(box("web", namespace))
+
+    conflict = await until(client, ModelBox, key(namespace), as_condition("ServiceReady", "False", "NameConflict"))
+    assert (condition(conflict, "ServiceReady").message or "").endswith("rename one of the two or delete it")
 
 
 async def test_a_child_that_is_refused_is_reported_in_the_servers_words(client: Client, namespace: str) -> None:
@@ -209,9 +247,9 @@ async def test_what_really_happened_is_told_in_events(client: Client, namespace:
     assert "from 1 to 2 replicas" in (scaled.note or "")
 
 
-def _stranger(namespace: str) -> Deployment:
-    labels = {"app": "foreign"}
-    container = Container(name="main", image="foreign:1")
+def _stranger(namespace: str, labels: dict[str, str] | None = None) -> Deployment:
+    labels = labels or {"app": "foreign"}
+    container = Container(name="web", image="foreign:1")
     template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[container]))
     spec = DeploymentSpec(selector=LabelSelector(match_labels=labels), template=template)
     return Deployment.named("web", namespace, spec=spec)

@@ -1,12 +1,11 @@
 """Children are made, and come back when somebody deletes them."""
 
-import asyncio
 import time
 
 from kubewright import Client, controller_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Container, ContainerPort, EmptyDirVolumeSource, Pod, Service, Volume, VolumeMount
-from kubewright.testing import RunningOperator, gone
+from kubewright.testing import RunningOperator, gone, time_limit
 
 from boxes import box, key, settled, until
 
@@ -86,7 +85,7 @@ async def test_a_deleted_pod_comes_back_and_is_counted(client: Client, namespace
     await gone(client, Pod, pods[0].key)
     # It is made anew by others than who counts it: the status may say nothing of either for a while.
     names: set[str] = set()
-    async with asyncio.timeout(60), client.watch(Pod, namespace=namespace, initial_events=True) as events:
+    async with time_limit(60), client.watch(Pod, namespace=namespace, initial_events=True) as events:
         async for event in events:
             if event.type != "DELETED" and event.object.metadata.deletion_timestamp is None:
                 names.add(event.object.metadata.name)

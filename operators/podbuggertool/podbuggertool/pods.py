@@ -6,9 +6,10 @@ Pure. A pod that cannot be served yet is left to its next event; nothing waits f
 from datetime import UTC, datetime
 from typing import Final
 
-from kubewright.k8s.core.v1 import ContainerState, Pod
+from kubewright.k8s.core.v1 import ContainerState, EphemeralContainer, Pod
 
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool
+from podbuggertool.container import container_name
 
 DISABLED: Final = "apps.jicki.cn/debug"
 """An annotation of a pod; with the value `disabled` the pod is left alone."""
@@ -48,23 +49,41 @@ def is_eligible(pod: Pod, tool: PodBuggerTool) -> bool:
     return is_wanted(pod) and running and (tool.spec.wait_for == "Running" or is_ready(pod))
 
 
-def holds(pod: Pod, container: str) -> bool:
-    """Whether it has an ephemeral container of that name."""
-    return any(present.name == container for present in pod.spec.ephemeral_containers or ())
+def holds(pod: Pod, tool: PodBuggerTool) -> bool:
+    """Whether it has the tool's container."""
+    return _namesake(pod, tool) is not None and image_in_the_way(pod, tool) is None
 
 
-def is_running(pod: Pod, container: str) -> bool:
-    """Whether that container runs. One that has ended is never started again, by nobody."""
-    state = _state(pod, container)
+def image_in_the_way(pod: Pod, tool: PodBuggerTool) -> str | None:
+    """The image of an ephemeral container that has the chosen name and is not the tool's; None if there is none.
+
+    A name that was not chosen has a hash of the image in it, so whatever has it is the tool's.
+    """
+    present = _namesake(pod, tool)
+    if present is None or not tool.spec.container_name or present.image == tool.spec.image:
+        return None
+    return present.image or ""
+
+
+def is_running(pod: Pod, tool: PodBuggerTool) -> bool:
+    """Whether the tool's container runs. One that has ended is never started again, by nobody."""
+    state = _state(pod, tool)
     return state is not None and state.running is not None
 
 
-def lacks_image(pod: Pod, container: str) -> bool:
-    """Whether that container waits for an image that cannot be had."""
-    state = _state(pod, container)
+def lacks_image(pod: Pod, tool: PodBuggerTool) -> bool:
+    """Whether the tool's container waits for an image that cannot be had."""
+    state = _state(pod, tool)
     return state is not None and state.waiting is not None and state.waiting.reason in _PULL_ERRORS
 
 
-def _state(pod: Pod, container: str) -> ContainerState | None:
-    statuses = pod.status.ephemeral_container_statuses or ()
-    return next((status.state for status in statuses if status.name == container), None)
+def _namesake(pod: Pod, tool: PodBuggerTool) -> EphemeralContainer | None:
+    name = container_name(tool)
+    return next((present for present in pod.spec.ephemeral_containers or () if present.name == name), None)
+
+
+def _state(pod: Pod, tool: PodBuggerTool) -> ContainerState | None:
+    if not holds(pod, tool):
+        return None
+    name, statuses = container_name(tool), pod.status.ephemeral_container_statuses or ()
+    return next((status.state for status in statuses if status.name == name), None)

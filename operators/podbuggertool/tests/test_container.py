@@ -181,9 +181,11 @@ def test_a_pending_pod_counts_as_one_to_be_served() -> None:
 @pytest.mark.parametrize(("reason", "lacking"), [("ImagePullBackOff", True), ("ContainerCreating", False)])
 def test_only_an_image_that_cannot_be_had_is_a_failure(reason: str, lacking: bool) -> None:
     waiting = pod()
+    waiting.spec.ephemeral_containers = [EphemeralContainer(name="it", image="tools:1")]
     state = ContainerState(waiting=ContainerStateWaiting(reason=reason))
     waiting.status.ephemeral_container_statuses = [
         ContainerStatus(name="it", image="i", image_id="", ready=False, restart_count=0, state=state)
     ]
 
-    assert lacks_image(waiting, "it") is lacking
+    assert lacks_image(waiting, tool(container_name="it")) is lacking
+    assert not lacks_image(waiting, tool(container_name="it", image="other:1"))

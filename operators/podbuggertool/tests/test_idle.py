@@ -9,7 +9,7 @@ from kubewright import Cluster, Context, Scope
 from kubewright.client import HttpRequest, HttpResponse
 from kubewright.k8s.core.v1 import Pod
 from kubewright.manager import load_operator
-from kubewright.testing import running, status
+from kubewright.testing import running, status, time_limit
 
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool
 from tests.home import Home, condition
@@ -42,7 +42,7 @@ async def test_ten_resyncs_write_nothing(cluster: Cluster, monkeypatch: pytest.M
         since = len(home.faults.requests)
 
         for _ in range(10):
-            async with asyncio.timeout(30):
+            async with time_limit(30):
                 await resyncs.get()
 
         assert home.writes(since) == []

@@ -1,6 +1,5 @@
 """What is done where the API says no."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +7,7 @@ from kubewright.client import HttpRequest, HttpResponse
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import Container, Namespace, Pod, PodSpec
 from kubewright.k8s.events.v1 import Event
-from kubewright.testing import gone, status
+from kubewright.testing import gone, status, time_limit
 
 from tests.home import Home, condition
 
@@ -45,6 +44,32 @@ async def test_a_name_that_an_ordinary_container_has_is_a_failure(home: Home) ->
     assert 'Duplicate value: "main"' in failure.message
     assert (condition(seen, "Degraded").status, condition(seen, "Degraded").reason) == ("True", "InjectionRefused")
     assert condition(seen, "Ready").status == "False"
+
+
+async def test_a_container_of_the_chosen_name_with_another_image_is_a_failure_and_left_alone(home: Home) -> None:
+    await home.running_pod()
+    await home.tool("first", container_name="mine")
+    await home.counted("first", matched=1, installed=1, running=1)
+    answers = refusing(home, lambda _: None)
+
+    await home.tool("second", container_name="mine", image="other:1", max_pods=1)
+
+    seen = await home.counted("second", matched=1, installed=0, running=0)
+    assert [(one.pod, one.reason) for one in seen.status.failures] == [("web", "NameTaken")]
+    assert (condition(seen, "Degraded").reason, condition(seen, "Ready").status) == ("NameTaken", "False")
+    assert answers.asked == 0
+    assert (await home.counted("first", matched=1, installed=1)).status.failures == []
+
+
+async def test_a_tool_with_the_same_name_and_image_shares_the_container(home: Home) -> None:
+    await home.running_pod()
+    await home.tool("first", container_name="mine")
+    await home.counted("first", matched=1, installed=1)
+
+    await home.tool("second", container_name="mine")
+
+    await home.counted("second", matched=1, installed=1, running=1)
+    assert await home.containers() == ["mine"]
 
 
 async def test_a_pod_that_was_refused_is_asked_for_again_only_when_the_tool_changes(home: Home) -> None:
@@ -135,7 +160,7 @@ async def test_pod_security_forbids_it(home: Home) -> None:
 async def until_restricted(home: Home) -> None:
     """The server hears of a label of a namespace by a watch of its own, so ask until it has."""
     given = Pod.named("probe", home.namespace, spec=PodSpec(containers=[Container(name="main", image="busybox")]))
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 await home.client.create(given, dry_run=True)

@@ -28,7 +28,7 @@ from podset.pods import is_ready, ready_condition
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
-_COST: Final = re.compile(r"0|-?[1-9][0-9]*")
+_COST: Final = re.compile(r"0|-?[1-9][0-9]{0,9}")
 _COSTS: Final = range(-(2**31), 2**31)
 
 Rank = tuple[bool, int, bool, int, int, float, int, float, str]

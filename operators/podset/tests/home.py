@@ -9,7 +9,7 @@ from uuid import uuid4
 from kubewright import Condition, ObjectKey, controller_of, find_condition
 from kubewright.client import Bookmark, HttpRequest, WatchEvent
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
-from kubewright.testing import RunningOperator, until
+from kubewright.testing import RunningOperator, time_limit, until
 
 from podset.api.v1alpha1.podset import PodSet, PodSetSpec
 from podset.pods import is_active
@@ -69,7 +69,7 @@ class Home:
         pods: dict[str, Pod] = {}
         try:
             async with (
-                asyncio.timeout(seconds),
+                time_limit(seconds),
                 self.client.watch(Pod, namespace=self.namespace, initial_events=True, bookmarks=True) as events,
             ):
                 async for event in events:
@@ -106,7 +106,7 @@ class Home:
                             changed.notify_all()
 
         async def reach(holds: Callable[[], bool]) -> None:
-            async with asyncio.timeout(60), changed:
+            async with time_limit(60), changed:
                 await changed.wait_for(holds)
 
         task = asyncio.create_task(follow())

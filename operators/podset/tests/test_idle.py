@@ -7,7 +7,7 @@ import pytest
 from kubewright import Cluster, Context, Scope
 from kubewright.k8s.core.v1 import Pod
 from kubewright.manager import load_operator
-from kubewright.testing import running
+from kubewright.testing import running, time_limit
 
 from podset.api.v1alpha1.podset import PodSet
 from tests.home import Home
@@ -35,7 +35,7 @@ async def test_ten_resyncs_write_nothing(cluster: Cluster, monkeypatch: pytest.M
         since = len(home.faults.requests)
 
         for _ in range(10):
-            async with asyncio.timeout(30):
+            async with time_limit(30):
                 await resyncs.get()
 
         assert home.writes(since) == []

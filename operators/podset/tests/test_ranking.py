@@ -87,7 +87,8 @@ def test_equal_pods_go_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "cost"), [("7", 7), ("-7", -7), ("0", 0), ("+7", 0), ("07", 0), ("1e3", 0), (" 7", 0), (str(2**31), 0)]
+    ("text", "cost"),
+    [("7", 7), ("-7", -7), ("0", 0), ("+7", 0), ("07", 0), ("1e3", 0), (" 7", 0), (str(2**31), 0), ("9" * 5000, 0)],
 )
 def test_a_cost_is_read_as_kubernetes_reads_it(text: str, cost: int) -> None:
     assert deletion_cost(pod(cost=text)) == cost

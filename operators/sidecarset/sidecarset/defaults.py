@@ -5,9 +5,13 @@ what is recorded are the same. Pure functions, used by the webhook and, for sets
 everybody else through `defaulted`.
 """
 
-from kubewright.api import copy_of
+from kubewright import ObjectMeta, Quantity
+from kubewright.api import copy_of, to_tree
 from kubewright.k8s.core.v1 import (
     Container,
+    DownwardAPIVolumeFile,
+    EmptyDirVolumeSource,
+    EnvVarSource,
     HTTPGetAction,
     Probe,
     ResourceRequirements,
@@ -46,8 +50,8 @@ def _fill_in_container(container: Container) -> None:
     for port in container.ports or ():
         port.protocol = port.protocol or "TCP"
     for variable in container.env or ():
-        if variable.value_from is not None and variable.value_from.field_ref is not None:
-            variable.value_from.field_ref.api_version = variable.value_from.field_ref.api_version or "v1"
+        if variable.value_from is not None:
+            _fill_in_references(variable.value_from)
     for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
         if probe is not None:
             _fill_in_probe(probe)
@@ -86,15 +90,30 @@ def _fill_in_request(request: HTTPGetAction) -> None:
     request.scheme = request.scheme or "HTTP"
 
 
+def _fill_in_references(holder: EnvVarSource | DownwardAPIVolumeFile) -> None:
+    if holder.field_ref is not None:
+        holder.field_ref.api_version = holder.field_ref.api_version or "v1"
+    if holder.resource_field_ref is not None and holder.resource_field_ref.divisor is None:
+        holder.resource_field_ref.divisor = Quantity("0")
+
+
 def _fill_in_volume(volume: Volume) -> None:
+    if to_tree(volume).keys() <= {"name"}:
+        volume.empty_dir = EmptyDirVolumeSource()
+    if volume.ephemeral is not None and (template := volume.ephemeral.volume_claim_template) is not None:
+        template.metadata = template.metadata or ObjectMeta()
+        template.spec.volume_mode = template.spec.volume_mode or "Filesystem"
+    if volume.image is not None:
+        volume.image.pull_policy = volume.image.pull_policy or _pull_policy(volume.image.reference or "")
+    if volume.iscsi is not None:
+        volume.iscsi.iscsi_interface = volume.iscsi.iscsi_interface or "default"
     for files in (volume.config_map, volume.secret, volume.downward_api, volume.projected):
         if files is not None and files.default_mode is None:
             files.default_mode = _FILE_MODE
     if volume.host_path is not None:
         volume.host_path.type = volume.host_path.type or ""
     for item in (volume.downward_api.items or ()) if volume.downward_api is not None else ():
-        if item.field_ref is not None:
-            item.field_ref.api_version = item.field_ref.api_version or "v1"
+        _fill_in_references(item)
     for source in (volume.projected.sources or ()) if volume.projected is not None else ():
         if source.service_account_token is not None:
             _fill_in_token(source.service_account_token)

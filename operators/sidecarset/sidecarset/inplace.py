@@ -8,13 +8,14 @@ the patch.
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from kubewright.k8s.core.v1 import ContainerStatus, Pod
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.hashes import Revision
-from sidecarset.records import GROUP, Record, records_of, write
+from sidecarset.records import GROUP, records_of, write
 
 __all__ = ("STATE", "is_changing", "update_patch")
 
@@ -33,7 +34,7 @@ def update_patch(pod: Pod, sidecarset: SidecarSet, revision: Revision) -> dict[s
     }
     records = records_of(pod)
     name = sidecarset.metadata.name
-    records[name] = Record(revision, records[name].containers, sidecarset.metadata.generation)
+    records[name] = replace(records[name], revision=revision, generation=sidecarset.metadata.generation)
     annotations: dict[str, str] = {}
     write(annotations, records)
     statuses = _statuses(pod)
@@ -86,7 +87,7 @@ def _states(pod: Pod) -> dict[str, ImageIds]:
     try:
         trees = json.loads(pod.metadata.annotations.get(STATE, "{}"))
         return {name: {item: str(image_id) for item, image_id in tree.items()} for name, tree in trees.items()}
-    except (AttributeError, ValueError):
+    except (AttributeError, RecursionError, ValueError):
         return {}
 
 

@@ -2,7 +2,7 @@
 
 | annotation `apps.unisound.io/...` | holds |
 | --- | --- |
-| `sidecarset-hash` | JSON: for each set its hashes, its containers and its generation when they were injected |
+| `sidecarset-hash` | JSON: for each set its hashes, containers and generation as they were injected, and which fields |
 | `sidecarset-injected-list` | the names of the sets, sorted, with commas between them |
 | `inject` | `"false"`: the pod's owner wants no sidecars |
 
@@ -12,12 +12,13 @@ crash. Pure.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubewright.k8s.core.v1 import Pod
 
 from sidecarset.hashes import Revision
+from sidecarset.merge import Fields
 
 __all__ = (
     "GROUP",
@@ -35,6 +36,7 @@ GROUP = "apps.unisound.io/"
 HASH = f"{GROUP}sidecarset-hash"
 INJECTED_LIST = f"{GROUP}sidecarset-injected-list"
 INJECT = f"{GROUP}inject"
+_DEEPEST = 8
 
 
 class BrokenRecordError(ValueError):
@@ -48,6 +50,8 @@ class Record:
     revision: Revision
     containers: tuple[str, ...]
     generation: int
+    fields: Fields = field(default_factory=dict)
+    """The names of what was injected, in `containers` and in `volumes`; empty if the record is older than that."""
 
 
 def records_of(pod: Pod) -> dict[str, Record]:
@@ -57,7 +61,7 @@ def records_of(pod: Pod) -> dict[str, Record]:
         return {}
     try:
         return {str(name): _read(tree) for name, tree in json.loads(text).items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise BrokenRecordError(
             f"the annotation {HASH} is not what was written at injection; delete the pod to have it made anew"
         ) from error
@@ -77,7 +81,14 @@ def injected_sets(annotations: Mapping[str, str]) -> frozenset[str]:
 
 def _read(tree: Any) -> Record:
     revision = Revision(hash=str(tree["hash"]), without_image=str(tree["hashWithoutImage"]))
-    return Record(revision, tuple(map(str, tree["containers"])), int(tree["generation"]))
+    containers = tuple(map(str, tree["containers"]))
+    return Record(revision, containers, int(tree["generation"]), _fields(tree.get("fields", {})))
+
+
+def _fields(tree: Any, depth: int = 0) -> Fields:
+    if depth > _DEEPEST:
+        raise ValueError("names of fields are nested deeper than a container is")
+    return {str(name): _fields(inside, depth + 1) for name, inside in tree.items()}
 
 
 def _tree(record: Record) -> dict[str, Any]:
@@ -86,4 +97,5 @@ def _tree(record: Record) -> dict[str, Any]:
         "hashWithoutImage": record.revision.without_image,
         "containers": list(record.containers),
         "generation": record.generation,
+        "fields": record.fields,
     }

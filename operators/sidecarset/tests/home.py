@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from kubewright import Client, ObjectKey, find_condition
-from kubewright.api import from_tree
+from kubewright.api import KubeObject, from_tree
 from kubewright.k8s.apps.v1 import ReplicaSet
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event
@@ -15,6 +15,7 @@ from kubewright.testing import RunningOperator, gone, until
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.census import is_ready
 
+K = TypeVar("K", bound=KubeObject)
 Tree = dict[str, Any]
 
 _numbers = count(1)
@@ -60,6 +61,11 @@ class Home:
         made = await self.client.create(from_tree(Namespace, tree))
         await until(self.client, ServiceAccount, ObjectKey(name, "default"))
         return made
+
+    async def make(self, kind: type[K], name: str, spec: Tree) -> K:
+        """An object of another kind in the namespace of the test."""
+        tree = {"metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
+        return await self.client.create(from_tree(kind, tree))
 
     # --- sets ---
 

@@ -64,14 +64,24 @@ def test_volumes_are_completed_so_that_they_compare_equal_with_those_of_a_pod() 
         {"name": "host", "hostPath": {"path": "/var/log"}},
         {"name": "facts", "downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
         {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+        {"name": "scratch"},
+        {"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}},
+        {"name": "model", "image": {"reference": "registry.example/model"}},
+        {"name": "disk", "iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}},
     ]
-    settings, keys, host, facts, token = (to_tree(volume) for volume in a_set(volumes=volumes).spec.volumes)
+    settings, keys, host, facts, token, scratch, claim, model, disk = (
+        to_tree(volume) for volume in a_set(volumes=volumes).spec.volumes
+    )
 
     assert settings["configMap"]["defaultMode"] == 420
     assert keys["secret"]["defaultMode"] == 420
     assert host["hostPath"]["type"] == ""
     assert facts["downwardAPI"]["items"][0]["fieldRef"]["apiVersion"] == "v1"
     assert token["projected"]["sources"][0]["serviceAccountToken"]["expirationSeconds"] == 3600
+    assert scratch == {"name": "scratch", "emptyDir": {}}
+    assert claim["ephemeral"]["volumeClaimTemplate"]["spec"]["volumeMode"] == "Filesystem"
+    assert model["image"]["pullPolicy"] == "Always"
+    assert disk["iscsi"]["iscsiInterface"] == "default"
 
 
 def test_filling_in_twice_is_the_same_as_once_and_leaves_the_original_alone() -> None:

@@ -8,7 +8,7 @@ from home import LOG, Home, condition, image_of
 from kubewright import Cluster, Context, Scope
 from kubewright.k8s.core.v1 import Namespace, Pod
 from kubewright.manager import load_operator
-from kubewright.testing import running
+from kubewright.testing import running, time_limit
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 
@@ -39,7 +39,7 @@ async def test_ten_resyncs_write_nothing(cluster: Cluster, monkeypatch: pytest.M
         since = len(operator.faults.requests)
 
         for _ in range(10):
-            async with asyncio.timeout(30):
+            async with time_limit(30):
                 await resyncs.get()
 
         assert [str(request) for request in operator.faults.requests[since:] if request.method != "GET"] == []

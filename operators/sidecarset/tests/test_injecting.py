@@ -2,13 +2,42 @@
 
 import pytest
 from home import LOG, Home, causes, names
+from kubewright import Quantity
 from kubewright.errors import Invalid
 from kubewright.k8s.apps.v1 import ReplicaSet
-from kubewright.k8s.core.v1 import Pod
+from kubewright.k8s.core.v1 import Container, LimitRange, Pod, ResourceQuota
 from kubewright.testing import RunningOperator, until
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.records import HASH, INJECTED_LIST, records_of
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+any_volume = pytest.mark.parametrize(
+    "source",
+    [
+        {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}},
+        {"emptyDir": {}},
+        {},
+        {"image": {"reference": "registry.example/data:1"}},
+        {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+        {
+            "downwardAPI": {
+                "items": [{"path": "cpu", "resourceFieldRef": {"containerName": "log", "resource": "limits.cpu"}}]
+            }
+        },
+        {"hostPath": {"path": "/var/log"}},
+        {"nfs": {"server": "files.example", "path": "/"}},
+        {"iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}},
+        {"csi": {"driver": "disks.example"}},
+    ],
+    ids=lambda source: next(iter(source), "none"),
+)
+
+
+def mounts(container: Container) -> list[str]:
+    return [mount.mount_path for mount in container.volume_mounts or ()]
 
 
 async def test_a_pod_that_is_selected_gets_the_containers(home: Home) -> None:
@@ -211,3 +240,62 @@ async def test_two_sets_that_were_created_at_the_same_moment_do_not_overwrite_ea
 
     with pytest.raises(Invalid, match=f"{home.name('first')} and {home.name('second')} both bring a container log"):
         await home.make_pod()
+
+
+async def test_a_sidecar_keeps_what_the_server_gives_every_container(home: Home) -> None:
+    """The API server asks again after it has added the token and the defaults of a LimitRange."""
+    await home.make_set()
+    limits = {"type": "Container", "default": {"cpu": "100m", "memory": "64Mi"}, "defaultRequest": {"cpu": "50m"}}
+    await home.make(LimitRange, "defaults", {"limits": [limits]})
+    await home.make(ResourceQuota, "quota", {"hard": {"limits.cpu": "10", "requests.memory": "1Gi"}})
+
+    pod = await home.make_pod()
+
+    log, main = pod.spec.containers
+    assert (log.name, mounts(log)) == ("log", [TOKEN])
+    assert mounts(main) == [TOKEN]
+    assert log.resources == main.resources
+    assert log.resources is not None
+    assert log.resources.limits == {"cpu": Quantity("100m"), "memory": Quantity("64Mi")}
+
+
+@any_volume
+async def test_a_volume_of_any_kind_is_the_sets_own_when_the_server_asks_again(
+    home: Home, source: dict[str, object]
+) -> None:
+    """It asks again because it has added a token; by then the volume has the server's own defaults."""
+    mounted = {**LOG, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    await home.make_set(containers=[mounted], volumes=[{"name": "data", **source}])
+
+    pod = await home.make_pod()
+
+    assert mounts(pod.spec.containers[0]) == ["/data", TOKEN]
+    copy = home.pod("copy", annotations=pod.metadata.annotations)
+    copy.spec.containers, copy.spec.volumes = pod.spec.containers, pod.spec.volumes
+    assert (await home.client.create(copy)).spec.volumes == pod.spec.volumes
+
+
+@any_volume
+async def test_a_volume_that_is_the_same_may_be_the_pods_own(home: Home, source: dict[str, object]) -> None:
+    mounted = {**LOG, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    volumes = [{"name": "data", **source}]
+    await home.make_set(containers=[mounted], volumes=volumes)
+
+    pod = await home.make_pod(volumes=volumes)
+
+    assert names(pod.spec.volumes).count("data") == 1
+
+
+async def test_a_copy_of_an_injected_pod_follows_the_set_and_keeps_what_others_added(home: Home) -> None:
+    sidecarset = await home.make_set(containers=[{**LOG, "command": ["run"], "env": [{"name": "LEVEL", "value": "3"}]}])
+    first = await home.make_pod("first")
+    first.spec.containers[0].working_dir = "/theirs"
+    await home.change(sidecarset, containers=[{**LOG, "image": "fluent-bit:4"}])
+
+    copy = home.pod("copy", annotations=first.metadata.annotations)
+    copy.spec.containers, copy.spec.volumes = first.spec.containers, first.spec.volumes
+    log = (await home.client.create(copy)).spec.containers[0]
+
+    assert (log.image, log.command, log.working_dir) == ("fluent-bit:4", None, "/theirs")
+    assert [item.name for item in log.env or ()] == ["IS_INJECTED"]
+    assert mounts(log) == [TOKEN]

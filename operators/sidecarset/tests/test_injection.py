@@ -1,11 +1,13 @@
 """What becomes of a pod that sets select."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubewright import FieldErrors
+from kubewright import FieldErrors, Quantity
 from kubewright.api import copy_of, to_tree
-from kubewright.k8s.core.v1 import Pod
+from kubewright.k8s.core.v1 import Pod, ResourceRequirements, VolumeMount
 from made import LOG, a_pod, a_set, injected
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
@@ -65,7 +67,7 @@ def test_a_container_of_the_pods_own_is_never_replaced() -> None:
 
 
 def test_a_name_that_the_other_list_has_is_refused_too() -> None:
-    pod = injected(a_pod(), a_set(containers=[], initContainers=[LOG]))
+    pod = a_pod(spec={"initContainers": [{"name": "log", "image": "mine"}]})
 
     assert list(refused(pod, a_set())) == ["spec.initContainers[0].name"]
 
@@ -106,6 +108,81 @@ def test_a_copy_of_an_injected_pod_gets_the_newer_container_in_its_old_place() -
 
     assert [item.image for item in copy.spec.containers] == ["nginx:1.27", "fluent-bit:4"]
     assert records_of(copy)["a"].revision.hash != records_of(old)["a"].revision.hash
+
+
+def test_what_others_added_to_a_sidecar_stays() -> None:
+    sidecarset = a_set()
+    pod = injected(a_pod(), sidecarset)
+    log = pod.spec.containers[0]
+    log.volume_mounts = [VolumeMount(name="token", mount_path="/var/run/secrets/kubernetes.io/serviceaccount")]
+    log.resources = ResourceRequirements(limits={"cpu": Quantity("1")})
+
+    assert injected(pod, sidecarset) == pod
+
+
+def test_what_the_set_says_no_more_is_taken_from_a_copy_of_an_injected_pod() -> None:
+    verbose = {**MOUNTED, "env": [{"name": "LEVEL", "value": "debug"}]}
+    old = injected(a_pod(), a_set(containers=[verbose], volumes=[DATA]))
+    old.spec.containers[0].working_dir = "/theirs"
+
+    log = injected(old, a_set()).spec.containers[0]
+
+    assert [item.name for item in log.env or ()] == ["IS_INJECTED"]
+    assert (log.volume_mounts, log.working_dir) == (None, "/theirs")
+
+
+def test_a_container_that_was_renamed_or_moved_is_not_left_behind_in_a_copy() -> None:
+    init = {**LOG, "name": "prepare"}
+    old = injected(a_pod(), a_set(containers=[MOUNTED, AFTER], initContainers=[init], volumes=[DATA]))
+
+    copy = injected(old, a_set(containers=[{**LOG, "name": "logger"}, {**LOG, "name": "prepare"}]))
+
+    assert names(copy) == (["logger", "prepare", "main"], [])
+    assert not copy.spec.volumes
+    assert records_of(copy)["logs"].containers == ("logger", "prepare")
+
+
+def test_a_name_that_goes_from_one_set_to_another_is_in_a_copy_once() -> None:
+    both = [{**LOG, "name": "a"}, LOG]
+    old = injected(a_pod(), a_set("b", containers=both))
+
+    copy = injected(old, a_set("a", containers=[LOG]), a_set("b", containers=both[:1]))
+
+    assert names(copy)[0] == ["log", "a", "main"]
+
+
+def test_a_volume_that_others_mount_stays_in_a_copy() -> None:
+    old = injected(a_pod(), a_set(containers=[MOUNTED], volumes=[DATA]))
+    old.spec.containers[1].volume_mounts = [VolumeMount(name="data", mount_path="/shared")]
+
+    assert [volume.name for volume in injected(old, a_set()).spec.volumes or ()] == ["data"]
+
+
+def test_without_a_record_a_marked_container_is_replaced() -> None:
+    old = injected(a_pod(), a_set(containers=[{**LOG, "command": ["old"]}]))
+    old.metadata.annotations.clear()
+
+    assert injected(old, a_set()).spec.containers[0].command is None
+
+
+def test_a_record_of_before_fields_were_written_is_no_broken_one() -> None:
+    old = injected(a_pod(), a_set(containers=[{**LOG, "command": ["old"]}]))
+    records = json.loads(old.metadata.annotations[HASH])
+    del records["logs"]["fields"]
+    old.metadata.annotations[HASH] = json.dumps(records)
+
+    assert records_of(old)["logs"].containers == ("log",)
+    assert injected(old, a_set()).spec.containers[0].command is None
+
+
+def test_a_volume_of_the_set_follows_it_in_a_copy() -> None:
+    old = injected(a_pod(), a_set(containers=[MOUNTED], volumes=[DATA]))
+
+    copy = injected(old, a_set(containers=[MOUNTED], volumes=[{"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}]))
+
+    assert [to_tree(volume) for volume in copy.spec.volumes or ()] == [
+        {"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}
+    ]
 
 
 def test_records_of_sets_that_select_the_pod_no_more_are_removed() -> None:

@@ -111,7 +111,7 @@ def test_a_container_that_never_ran_has_to_start_first() -> None:
     assert not is_changing(running(changed, log=NEW_ID), "logs")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "1", '{"logs": 3}', '{"logs": {"gone": "x"}}'])
+@pytest.mark.parametrize("text", ["{", "[]", "1", '{"logs": 3}', '{"logs": {"gone": "x"}}', "[" * 100_000])
 def test_what_somebody_else_wrote_there_holds_nothing_up(pod: Pod, text: str) -> None:
     pod.metadata.annotations[STATE] = text
 

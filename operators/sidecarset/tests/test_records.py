@@ -7,6 +7,16 @@ from made import a_pod, a_set, injected, revision_of
 
 from sidecarset.records import HASH, INJECTED_LIST, BrokenRecordError, injected_sets, records_of
 
+FIELDS_OF_LOG: dict[str, object] = {
+    "env": {"IS_INJECTED": {}},
+    "image": {},
+    "imagePullPolicy": {},
+    "name": {},
+    "resources": {},
+    "terminationMessagePath": {},
+    "terminationMessagePolicy": {},
+}
+
 
 def test_what_is_written_can_be_read() -> None:
     sets = a_set("b", containers=[{"name": "b", "image": "b:1"}]), a_set("a")
@@ -32,11 +42,28 @@ def test_the_annotation_has_the_documented_form() -> None:
             "hashWithoutImage": revision.without_image,
             "containers": ["log"],
             "generation": 1,
+            "fields": {"containers": {"log": FIELDS_OF_LOG}, "volumes": {}},
         }
     }
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": 1}', '{"a": {"hash": "x"}}', '{"a": {}}'])
+FIELDS_BROKEN = '{"a": {"hash": "x", "hashWithoutImage": "y", "containers": [], "generation": 1, "fields": {"a": 1}}}'
+
+
+FIELDS_NESTED = FIELDS_BROKEN.replace('"fields": {"a": 1}', '"fields": ' + '{"a":' * 50 + "{}" + "}" * 50)
+GENERATION_INFINITE = FIELDS_BROKEN.replace('"generation": 1', '"generation": 1e999')
+FIELDS_DEEP = FIELDS_BROKEN.replace('"fields": {"a": 1}', '"fields": ' + '{"a":' * 20_000 + "{}" + "}" * 20_000)
+
+
+@pytest.mark.parametrize("text", [GENERATION_INFINITE, FIELDS_DEEP, FIELDS_NESTED], ids=["infinite", "deep", "nested"])
+def test_what_was_written_to_do_harm_is_told_too(text: str) -> None:
+    with pytest.raises(BrokenRecordError, match="sidecarset-hash"):
+        records_of(a_pod(metadata={"annotations": {HASH: text}}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"a": 1}', '{"a": {"hash": "x"}}', '{"a": {}}', FIELDS_BROKEN]
+)
 def test_what_cannot_be_read_is_told_and_not_guessed(text: str) -> None:
     with pytest.raises(BrokenRecordError, match="sidecarset-hash"):
         records_of(a_pod(metadata={"annotations": {HASH: text}}))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from home import LOG, Home, condition, image_of
-from kubewright import ObjectKey, find_condition
+from kubewright import Cluster, ObjectKey, find_condition
 from kubewright.k8s.apps.v1 import ReplicaSet
 from kubewright.k8s.core.v1 import Pod
-from kubewright.testing import RunningOperator, gone, status, until
+from kubewright.testing import RunningOperator, gone, running, status, until
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.census import is_ready, take_census
@@ -45,6 +45,21 @@ async def test_ten_pods_are_updated_two_at_a_time(home: Home) -> None:
     )
     assert done.status.updated_ready_pods == 10
     assert {pod.metadata.uid for pod in await home.pods()} == {pod.metadata.uid for pod in pods}
+
+
+async def test_two_operators_at_once_stay_within_the_limit(home: Home, cluster: Cluster) -> None:
+    """Both choose the same pods, and of two patches of one pod the second is refused."""
+    async with running("sidecarset", on=cluster, webhooks=False):
+        sidecarset = await home.make_set(updateStrategy={"maxUnavailable": 1})
+        pods = await home.ready_pods(6, annotations=SLOW)
+        await home.counted(sidecarset, 6, 6, 6)
+
+        async with away_at_once(home, pods) as most:
+            changed = await home.change(sidecarset, containers=NEWER)
+            await home.counted(changed, 6, 6, 6)
+
+    assert most[0] == 1
+    assert images(await home.pods()) == [NEW] * 6
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 """The generated manifests while nobody answers: what waits for the operator, and what must not (K9)."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from kubewright.api import from_tree
 from kubewright.errors import ServerError
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.manager import load_operator
-from kubewright.testing import running
+from kubewright.testing import running, time_limit
 
 MANIFESTS = Path(__file__).parents[1] / "config" / "webhook" / "manifests.yaml"
 OWN = load_operator("sidecarset").namespace
@@ -39,7 +38,7 @@ async def home(cluster: Cluster) -> AsyncIterator[Home]:
 
 async def until_asked(home: Home, asked: bool) -> None:
     """A server hears of webhooks, and that they are gone, a moment later than whoever says so."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             try:
                 await home.client.create(home.pod("probe"), dry_run=True)

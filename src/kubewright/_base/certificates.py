@@ -26,6 +26,7 @@ __all__ = (
     "KeyPair",
     "certificate_info",
     "certificates_in",
+    "is_issued_by",
     "matches_key",
     "service_account_keys",
 )
@@ -169,6 +170,28 @@ def certificate_info(certificate: bytes) -> CertificateInfo:
     )
 
 
+def is_issued_by(certificate: bytes, authority: bytes) -> bool:
+    """Whether an authority has signed a certificate, both PEM, and may sign today.
+
+    For a certificate with the name of its authority, which OpenSSL takes for one that has signed itself. Dates and uses
+    of the certificate are not checked.
+    """
+    _need_cryptography()
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        issuer = x509.load_pem_x509_certificate(authority)
+        x509.load_pem_x509_certificate(certificate).verify_directly_issued_by(issuer)
+        uses = [extension.value for extension in issuer.extensions]
+    except (InvalidSignature, TypeError, ValueError, x509.DuplicateExtension):
+        return False
+    is_authority = any(isinstance(use, x509.BasicConstraints) and use.ca for use in uses)
+    may_sign = all(use.key_cert_sign for use in uses if isinstance(use, x509.KeyUsage))
+    now = datetime.datetime.now(datetime.UTC)
+    return is_authority and may_sign and issuer.not_valid_before_utc <= now <= issuer.not_valid_after_utc
+
+
 def _alternative_names(certificate: x509.Certificate) -> frozenset[str]:
     from cryptography import x509
 
@@ -295,4 +318,5 @@ def _pem(certificate: x509.Certificate) -> bytes:
 def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    # "EC PRIVATE KEY": some clients, such as those of fabric8, read an EC key in no other form.
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())

@@ -5,6 +5,7 @@ Used for kubeconfigs, keys, logs and the state of local clusters.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -35,9 +36,15 @@ def private_folder(path: Path) -> None:
 
 
 def open_private(path: Path, *, append: bool = True) -> BinaryIO:
-    """Open a file for writing that only its owner can read; one that exists is closed to others first."""
+    """Open a file for writing that only its owner can read; one that exists is closed to others first.
+
+    One of another user is an OSError: that user reads whatever is written to it.
+    """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC), mode=0o600)
     try:
+        found = os.fstat(handle)
+        if os.name == "posix" and stat.S_ISREG(found.st_mode) and os.geteuid() not in (found.st_uid, 0):
+            raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
         close_to_others(handle)
         return os.fdopen(handle, "ab" if append else "wb", buffering=0)
     except BaseException:

@@ -157,5 +157,6 @@ class Tasks:
         if expected or self._failure is not None:
             _log.warning("a task failed while others were being stopped", task=task.get_name(), error=error)
         else:
+            _log.error("a task failed that must run", task=task.get_name(), error=error)
             self._failure = error
             self._failed.set()

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.codec import decode_stored, decode_tree, encode, origin_of, to_tree
 from kubewright.api.diff import merge_patch, overlay
 from kubewright.api.model import Model
@@ -66,7 +67,7 @@ class _StatusOnly(msgspec.Struct):
     status: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_STATUS_DECODER = msgspec.json.Decoder(_StatusOnly)
+_STATUS_DECODER: DeepDecoder[_StatusOnly] = DeepDecoder(_StatusOnly)
 
 
 @cache

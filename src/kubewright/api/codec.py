@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.dynamic import DynamicObject
 from kubewright.api.field_errors import FieldError
 from kubewright.api.metadata import ObjectMeta
@@ -162,7 +163,7 @@ def encode_tree(tree: Any) -> bytes:
 def _decoder(cls: type[Any]) -> Callable[[bytes | msgspec.Raw], Any]:
     if issubclass(cls, DynamicObject):
         return partial(_decode_dynamic, cls)
-    return msgspec.json.Decoder(cls, dec_hook=_decode_value).decode
+    return DeepDecoder[Any](cls, dec_hook=_decode_value).decode
 
 
 @cache
@@ -280,4 +281,4 @@ def _encode_value(value: Any) -> Any:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_encode_value)
-_TREE_DECODER = msgspec.json.Decoder()
+_TREE_DECODER: DeepDecoder[Any] = DeepDecoder()

@@ -15,13 +15,17 @@ those that no longer fit the types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, TypeVar, final
 
 import msgspec
 
+from kubewright.errors import SchemaError
+
 __all__ = ("Field", "Rule")
 
+T = TypeVar("T")
 RuleReason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
 ListType = Literal["atomic", "set", "map"]
 MapType = Literal["granular", "atomic"]
@@ -44,8 +48,32 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """True to evaluate a transition rule on creation too, with `oldSelf` as an optional."""
 
 
+class _FieldMeta(msgspec.StructMeta):
+    """Names the marker that is meant by one of another framework, or by a slip."""
+
+    def __call__(cls: type[T], *args: Any, **markers: Any) -> T:  # noqa: N805 - of a metaclass
+        if args:
+            raise SchemaError(f"Field({args[0]!r}) does not say what that is; write it like Field(ge=0)")
+        for given in markers:
+            if given not in Field.__struct_fields__:
+                raise SchemaError(f"Field has no {given}; {_nearest_marker(given)}")
+        return super().__call__(**markers)  # type: ignore[no-any-return, misc]  # msgspec's metaclass says nothing
+
+
+_MEANT: Final = {"minimum": "ge", "maximum": "le", "min": "ge", "max": "le", "regex": "pattern", "cel": "rules"}
+
+
+def _nearest_marker(given: str) -> str:
+    from difflib import get_close_matches  # only needed for the error message
+
+    name = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", given).lower()  # MinLength, minLength
+    known = Field.__struct_fields__
+    close = _MEANT.get(name) or next(iter(get_close_matches(name, known, n=1)), "")
+    return f"did you mean {close}?" if close else f"it has {', '.join(known)}"
+
+
 @final
-class Field(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Field(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True, metaclass=_FieldMeta):
     """Constraints of a value beyond its type. All are optional."""
 
     ge: float | int | None = None
@@ -101,6 +129,17 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     at_least_one_of: Sequence[Sequence[str]] = ()
     external_docs: Mapping[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        for marker in ("ge", "gt", "le", "lt", "multiple_of"):
+            _check_number(marker, getattr(self, marker), int | float)
+        for marker in ("min_length", "max_length", "min_items", "max_items", "min_properties", "max_properties"):
+            _check_number(marker, getattr(self, marker), int)
+
     def __hash__(self) -> int:
         # `Annotated[int, Field(enum=[1, 2])] | None` hashes its markers, and lists have no hash. A few fields suffice.
         return hash((self.ge, self.le, self.min_length, self.max_length, self.pattern, self.format, self.title))
+
+
+def _check_number(marker: str, value: object, wanted: Any) -> None:
+    if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+        raise SchemaError(f"Field({marker}={value!r}): give a number, as in {marker}=1")

@@ -39,7 +39,7 @@ from kubewright.api.fields import Field
 from kubewright.api.kinds import GroupVersionKind, GroupVersionResource, pluralize
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.model import Model, ModelMeta, field
-from kubewright.api.names import ObjectKey
+from kubewright.api.names import ObjectKey, dns1035_label_errors, dns1123_subdomain_errors
 from kubewright.errors import SchemaError
 
 __all__ = ("Column", "Definition", "KubeObject", "Resource", "Scale", "Spec", "Status", "definition_of")
@@ -200,8 +200,23 @@ class KindMeta(ModelMeta):
             _bind_spec_and_status(name, namespace, *arguments)
         cls = cast("KindMeta", super().__new__(mcls, name, bases, namespace, **options))
         if version is None:
+            if group or plural:
+                raise SchemaError(f"{name} has a group and no version; write version='v1alpha1' beside it")
             return cls
         kind = kind or name
+        _check_options(
+            name,
+            {
+                "version": version,
+                "group": group,
+                "kind": kind,
+                "plural": plural or "",
+                "scope": scope,
+                "short_names": short_names,
+                "categories": categories,
+                "selectable_fields": selectable_fields,
+            },
+        )
         has_status = arguments is not None and arguments[1] is not type(None)
         definition = Definition(
             gvk=GroupVersionKind(group, version, kind),
@@ -317,7 +332,42 @@ def definition_of(kind: type[KubeObject]) -> Definition:
     """The Definition of a class; a SchemaError if it is abstract."""
     definition = getattr(kind, "__definition__", None)
     if not isinstance(definition, Definition):
+        _check_is_kind(kind)
         raise SchemaError(
             f"{kind.__name__} is abstract: give it a version, as in class {kind.__name__}(..., group=..., version=...)"
         )
     return definition
+
+
+def _check_is_kind(given: object) -> None:
+    if isinstance(given, type) and issubclass(given, KubeObject):
+        return
+    shown = given.__name__ if isinstance(given, type) else f"{given!r:.100}"
+    raise SchemaError(f"the class of a kind is needed, such as ConfigMap, and {shown} is none; import the class")
+
+
+def _check_options(name: str, options: Mapping[str, object]) -> None:
+    """What a class statement says of a kind: refused where it is written, not when a server sees the CRD."""
+    for option, example in (("version", "v1alpha1"), ("group", "cache.example.io"), ("plural", "caches")):
+        if not isinstance(options[option], str):
+            raise SchemaError(f"{name}: {option} is {options[option]!r}; write it like {option}={example!r}")
+    version, group, plural = (str(options[option]) for option in ("version", "group", "plural"))
+    if problems := dns1035_label_errors(version):
+        raise SchemaError(
+            f"{name}: the version {version!r} cannot be used; write it like v1 or v1alpha1: {problems[0]}"
+        )
+    if group and dns1123_subdomain_errors(group):
+        raise SchemaError(
+            f"{name}: the group {group!r} is no domain; give a custom resource one of your own, as in "
+            'group="cache.example.io"'
+        )
+    if plural and (problems := dns1035_label_errors(plural)):
+        raise SchemaError(f"{name}: the plural {plural!r} cannot be used; write it like caches: {problems[0]}")
+    kind = options["kind"]
+    if not isinstance(kind, str) or dns1035_label_errors(kind.lower()):
+        raise SchemaError(f"{name}: kind is {kind!r}; write it like a class, kind='Cache'")
+    if options["scope"] not in ("Namespaced", "Cluster"):
+        raise SchemaError(f"{name}: scope is {options['scope']!r}; it is 'Namespaced' or 'Cluster'")
+    for option in ("short_names", "categories", "selectable_fields"):
+        if isinstance(options[option], str):
+            raise SchemaError(f"{name}: {option} takes several; write {option}=({options[option]!r},)")

@@ -85,9 +85,13 @@ class Catalog:
             yield from resources
 
     def serve(self, definition: str, resources: Iterable[Resource]) -> None:
-        """Serve these resources of a CRD, instead of those before."""
+        """Serve these resources of a CRD, instead of those before.
+
+        None is served in a built-in group: kube-apiserver looks for what is in those in itself alone, in any version. A
+        definition may have the group and plural of roles, and has to have nothing of theirs.
+        """
         self._remove(definition)
-        self._custom[definition] = tuple(resources)
+        self._custom[definition] = tuple(item for item in resources if not self.has_built_in(item.kind.group))
         for resource in self._custom[definition]:
             self._add(resource)
         self.generation += 1

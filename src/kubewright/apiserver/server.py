@@ -307,6 +307,7 @@ class ApiServer:
         for listener in self._listeners:
             listener.close()
         self._http.end()
+        self.watches.end()  # those that have left HTTP for WebSockets
         await self._http.drain(_DRAIN)
         self._http.abort()
         if self.identities is not None:

@@ -12,6 +12,7 @@ from typing import Any, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.codec import decode_tree, encode_tree
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import Definition
@@ -50,9 +51,9 @@ class _ObjectFrame(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     object: _Head
 
 
-_FRAMES = msgspec.json.Decoder(_ObjectFrame)
-_HEADS = msgspec.json.Decoder(_Head)
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_FRAMES: DeepDecoder[_ObjectFrame] = DeepDecoder(_ObjectFrame)
+_HEADS: DeepDecoder[_Head] = DeepDecoder(_Head)
+_MEMBERS: DeepDecoder[dict[str, msgspec.Raw]] = DeepDecoder(dict[str, msgspec.Raw])
 
 # How every API server begins an event. The object is then everything up to the last brace: `_ObjectFrame` allows no
 # third member.

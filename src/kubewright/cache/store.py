@@ -16,6 +16,7 @@ from typing import Generic, TypeVar, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.codec import decode, read
 from kubewright.api.dynamic import PartialObjectMetadata
 from kubewright.api.metadata import ObjectMeta
@@ -53,7 +54,7 @@ class _LabelsOnly(msgspec.Struct, gc=False):
     metadata: _Labels
 
 
-_LABELS = msgspec.json.Decoder(_LabelsOnly)
+_LABELS: DeepDecoder[_LabelsOnly] = DeepDecoder(_LabelsOnly)
 
 
 def metadata_in(data: bytes) -> ObjectMeta:
@@ -175,7 +176,10 @@ class Store(Generic[K]):
         if name in self._functions:
             if self._functions[name] is function:
                 return
-            raise ConfigError(f"{self.kind.__name__} has an index {name!r} already; give this one another name")
+            raise ConfigError(
+                f"{self.kind.__name__} has an index {name!r} already, by another function; give this one another name, "
+                "or the same function in both places"
+            )
         self._functions[name] = function
         index = self._indexes[name] = Index()
         for key, entry in self.items():

@@ -92,6 +92,8 @@ def _line_and_column(at: int | None, starts: list[int]) -> tuple[int, int]:
 
 
 def _format_issue(lines: list[str], line: int, column: int, message: str, *, with_source: bool) -> str:
+    if lines == [""]:
+        return f"ERROR: <input>:{line}:{column}: {message}"  # an empty source has no column, and no line to show
     lines_shown = f"ERROR: <input>:{line}:{column + 1}: {message}"
     if not with_source or line < 1 or len(lines[line - 1].encode()) > _MAX_LINE_LENGTH:
         return lines_shown

@@ -22,7 +22,7 @@ __all__ = ("ProjectChanges", "apply_project", "write_manifests")
 
 
 @final
-class ProjectChanges(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectChanges(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The files of a project that were changed, by their paths within it."""
 
     created: tuple[str, ...] = ()
@@ -35,6 +35,8 @@ class ProjectChanges(msgspec.Struct, frozen=True, kw_only=True):
     """Files that no template makes any more."""
     left_over: tuple[str, ...] = ()
     """Edited files that no template makes any more; they were kept."""
+    kept: tuple[str, ...] = ()
+    """Files in which edits are where lines would have changed; the edits stay."""
 
 
 def apply_project(
@@ -44,13 +46,17 @@ def apply_project(
     replace: Collection[str] = (),
     force: bool = False,
     manifests: bool = True,
+    edited: Project | None = None,
 ) -> ProjectChanges:
-    """Bring a folder to the state of the project; returns the files that changed."""
-    planned = plan(folder, project, replace=replace)
+    """Bring a folder to the state of the project; returns the files that changed.
+
+    `edited` is the project before its options changed: then edits are no obstacle, as `scaffold.changes` says.
+    """
+    planned = plan(folder, project, replace=replace, before=edited, mark=force)
     if not force:
         _refuse(planned)
     elif planned.existing:
-        planned = plan(folder, project, replace={*replace, *planned.existing})
+        planned = plan(folder, project, replace={*replace, *planned.existing}, mark=True)
     before = {path: _bytes(folder / path) for path in (*planned.writes, *planned.removes)}
     write(folder, planned)
     generated = [] if planned.conflicts or not manifests else _manifests_or_undo(folder, before)
@@ -65,6 +71,10 @@ def apply_project(
         _print_step(
             "left over", f"{path}: no template makes it any more; move your edits to where they belong and delete it"
         )
+    for path, lines in planned.kept.items():
+        _print_step("kept", f"{path} as you wrote it; a new project has there: {' | '.join(lines)}")
+    for path, lines in planned.replaced.items():
+        _print_step("replaced", f"{' | '.join(lines)} in {path}")
     for path in planned.conflicts:
         _print_step("conflict", f"{path}: choose between the lines that <<<<<<< and >>>>>>> mark")
     if planned.conflicts:
@@ -80,17 +90,19 @@ def apply_project(
         missing=planned.missing,
         removed=planned.removes,
         left_over=planned.left_over,
+        kept=tuple(planned.kept),
     )
 
 
 def write_manifests(folder: Path) -> list[str]:
     """Run `kubewright generate`; returns the paths of files that changed."""
-    from kubewright.generate.output import write_files
-    from kubewright.generate.project import project_files
+    from kubewright.generate.project import write_project
     from kubewright.manager.operator import load_operator
 
-    config = folder / "config"
-    return [f"config/{path}" for path in write_files(config, project_files(load_operator(str(folder)), config))]
+    done = write_project(load_operator(str(folder)), folder / "config")
+    for path in done.removed:
+        _print_step("removed", f"config/{path}")
+    return [f"config/{path}" for path in done.changed]
 
 
 def _manifests_or_undo(folder: Path, before: Mapping[str, bytes | None]) -> list[str]:
@@ -151,5 +163,7 @@ _COLOURS = {
     "generated": "cyan",
     "left out": "magenta",
     "left over": "magenta",
+    "kept": "magenta",
+    "replaced": "yellow",
     "conflict": "red",
 }

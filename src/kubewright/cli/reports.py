@@ -1,21 +1,24 @@
 """`-o json`: a command's result on standard output, for programs.
 
-Messages for people always go to standard error, so standard output has either one JSON document or nothing. A command
-that fails has an exit code and a sentence on standard error; only checks print their findings then.
+Its keys are in camelCase, as those of Kubernetes are. Names of things are values, not keys: a list of objects that have
+a name. Messages for people always go to standard error, so standard output has either one JSON document or nothing. A
+command that fails has an exit code and a sentence on standard error; only checks print their findings then.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
-__all__ = ("count_noun", "output_option", "print_json", "with_json_output")
+__all__ = ("count_noun", "output_option", "print_json", "stale_sentence", "with_json_output")
 
+_SHOWN: Final = 3
+"""So many files are named in a sentence."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 output_option = click.option(
@@ -31,6 +34,14 @@ output_option = click.option(
 def count_noun(count: int, noun: str) -> str:
     """`1 kind`, `2 kinds`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def stale_sentence(stale: Collection[str]) -> str:
+    """Which generated files are stale, and what to do."""
+    shown = ", ".join(list(stale)[:_SHOWN])
+    more = f" and {len(stale) - _SHOWN} more" if len(stale) > _SHOWN else ""
+    verb = "is" if len(stale) == 1 else "are"
+    return f"{shown}{more} {verb} not what the code says; run `kubewright generate`"
 
 
 def print_json(found: object) -> None:

@@ -1,36 +1,45 @@
-"""Waits until a Deployment has rolled out, as `kubectl rollout status` does, and says why if it does not."""
+"""Waits until a Deployment or a DaemonSet has rolled out, as `kubectl rollout status` does, and says why if not."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from kubewright.errors import ClusterError
 
 if TYPE_CHECKING:
+    from kubewright.api.names import ObjectKey
     from kubewright.client.client import Client
-    from kubewright.k8s.apps.v1 import Deployment
+    from kubewright.k8s.apps.v1 import DaemonSet, Deployment
 
 __all__ = ("wait_for_rollout",)
 
 
-async def wait_for_rollout(client: Client, namespace: str, name: str, *, timeout: float) -> None:
+async def wait_for_rollout(
+    client: Client, what: Literal["DaemonSet", "Deployment"], key: ObjectKey, *, timeout: float
+) -> None:
     """Returns when every replica is updated and available; a ClusterError says why not."""
-    from kubewright.k8s.apps.v1 import Deployment
+    from kubewright.k8s.apps.v1 import DaemonSet, Deployment
 
+    kind: type[Any] = {"DaemonSet": DaemonSet, "Deployment": Deployment}[what]
     status = "nothing is known of its pods"
     try:
         async with (
             asyncio.timeout(timeout),
             client.watch(
-                Deployment, namespace=namespace, fields={"metadata.name": name}, initial_events=True
+                kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True
             ) as events,
         ):
             async for event in events:
                 if event.type == "DELETED":
-                    raise ClusterError(f"the Deployment {namespace}/{name} was deleted during the rollout")
+                    raise ClusterError(f"the {what} {key} was deleted during the rollout")
                 found = event.object
                 if (found.status.observed_generation or 0) < (found.metadata.generation or 0):
+                    continue
+                if isinstance(found, DaemonSet):
+                    if _on_every_node(found):
+                        return
+                    status = _daemon_set_status(found)
                     continue
                 if _complete(found):
                     return
@@ -40,7 +49,30 @@ async def wait_for_rollout(client: Client, namespace: str, name: str, *, timeout
     except TimeoutError:
         pass
     raise ClusterError(
-        f"{name} is not available after {timeout:g} s: {status}; see kubectl --namespace {namespace} describe pods"
+        f"{key.name} is not available after {timeout:g} s: {status}; see kubectl --namespace {key.namespace} describe "
+        "pods"
+    )
+
+
+def _on_every_node(daemon_set: DaemonSet) -> bool:
+    wanted, updated, available = _pods(daemon_set)
+    return wanted == updated == available
+
+
+def _daemon_set_status(daemon_set: DaemonSet) -> str:
+    wanted, updated, available = _pods(daemon_set)
+    return f"of {wanted} pods, one for each node, {updated} are updated and {available} available"
+
+
+def _pods(daemon_set: DaemonSet) -> tuple[int, int, int]:
+    """How many are wanted, updated and available."""
+    status = daemon_set.status
+    if status is None:
+        return 0, 0, 0
+    return (
+        status.desired_number_scheduled or 0,
+        status.updated_number_scheduled or 0,
+        status.number_available or 0,
     )
 
 

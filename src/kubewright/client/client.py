@@ -24,6 +24,7 @@ from typing import Any, Literal, Self, TypeVar, final, overload
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.changes import merge_patch_since_read, status_patch_since_read, whole_tree
 from kubewright.api.codec import encode, encode_tree, is_partial, origin_of, read
 from kubewright.api.metadata import ListMeta
@@ -72,7 +73,7 @@ class _KindOnly(msgspec.Struct, gc=False):
     kind: str = ""
 
 
-_KINDS = msgspec.json.Decoder(_KindOnly)
+_KINDS: DeepDecoder[_KindOnly] = DeepDecoder(_KindOnly)
 
 
 @final

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.codec import read
 from kubewright.api.metadata import ListMeta
 from kubewright.api.resource import KubeObject
@@ -54,7 +55,7 @@ class _Frame(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
-_FRAMES = msgspec.json.Decoder(_Frame)
+_FRAMES: DeepDecoder[_Frame] = DeepDecoder(_Frame)
 
 
 def split_list(kind: type[KubeObject], data: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:

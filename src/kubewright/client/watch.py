@@ -22,6 +22,7 @@ from typing import Generic, Literal, TypeVar, cast, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright.api.codec import decode, read
 from kubewright.api.resource import KubeObject
 from kubewright.api.status import ApiStatus
@@ -84,7 +85,7 @@ class _BookmarkObject(msgspec.Struct, gc=False):
     metadata: _BookmarkMetadata
 
 
-_FRAMES = msgspec.json.Decoder(WatchFrame)
+_FRAMES: DeepDecoder[WatchFrame] = DeepDecoder(WatchFrame)
 _BOOKMARKS = msgspec.json.Decoder(_BookmarkObject)
 
 

@@ -10,17 +10,19 @@ reconciler returns, once, if it changed; nothing else of the object is written u
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal, TypeVar, final
+from typing import Any, Final, Literal, TypeVar, final
 
 from kubewright._base.logs import Logger
 from kubewright.api.codec import problems_of
 from kubewright.api.conditions import Condition, ConditionStatus, set_condition
 from kubewright.api.field_errors import FieldError
 from kubewright.api.names import ObjectKey
-from kubewright.api.owners import set_controller
+from kubewright.api.owners import controller_of, set_controller
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.client.routes import Propagation
@@ -34,7 +36,7 @@ from kubewright.controllers.applied_objects import (
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.reconcile_state import ReconcileState
 from kubewright.controllers.self_writes import proves_own_apply, proves_own_patch
-from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
+from kubewright.errors import BadRequest, ConfigError, Conflict, Forbidden, Invalid, NotFound, NotOwned, RetryAfter
 
 __all__ = ("Context",)
 
@@ -43,8 +45,10 @@ T = TypeVar("T")
 
 # Seconds until the next try when a child's place is taken by an object that will be deleted. The deletion of an object
 # of an owned kind triggers the reconcile; then the time only covers a deletion that never comes.
-_RECHECK_OWNED = 30.0
-_RECHECK_OTHERS = 2.0
+_RECHECK_OWNED: Final = 30.0
+_RECHECK_OTHERS: Final = 2.0
+# As the server's schema of metav1.Condition has it.
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
 @final
@@ -119,10 +123,16 @@ class Context:
         is adopted if it carries all the labels in `adopt` and `confirm` agrees. Nothing is sent if the controller has
         applied the same before and the cached object still has it.
         """
+        self._check_child("apply", child)
+        if not child.metadata.name:
+            raise ConfigError(
+                f"ctx.apply was given a {child.kind} without a name, and an apply finds an object by its name; give it "
+                "one, or use ctx.create with generate_name"
+            )
         await self._set_namespace_and_owner(child, owned=owned)
         present = await self.client.find_hidden(type(child), child.key)
         if present is not None and owned:
-            await self._check_claim(present, adopt)
+            await self._check_claim(present, child, adopt)
         if self._memory.applied.is_noop(child, present):
             assert present is not None
             return present
@@ -136,7 +146,7 @@ class Context:
                 # Read the object from the server, check it again, and send the apply once more.
                 present = await self.client.live.find(type(child), child.key)
                 if present is not None:
-                    await self._check_claim(present, adopt)
+                    await self._check_claim(present, child, adopt)
                 result = await self._send(child, present, owned=owned, force=force)
             if proves_own_apply(present, child, result, manager=self._environment.field_manager):
                 write.version = result.metadata.resource_version
@@ -146,6 +156,7 @@ class Context:
 
     async def create(self, child: K, *, owned: bool = True) -> K:
         """Create a child, such as one with a generated name; later reads of this process see it at once."""
+        self._check_child("create", child)
         await self._set_namespace_and_owner(child, owned=owned)
         result = await self.client.create(child)
         self._state.record_creation(result, named=bool(child.metadata.generate_name))
@@ -159,6 +170,7 @@ class Context:
         The patch carries no resourceVersion unless `optimistic_lock` is set: a change of other fields by others is no
         conflict.
         """
+        _check_object("patch", obj)
         present = await self.client.find(type(obj), obj.key)
         with self._memory.self_writes.track(self._state.object.key, type(obj), obj.key) as write:
             result = await self.client.patch(obj, subresource=subresource, optimistic_lock=optimistic_lock)
@@ -170,6 +182,7 @@ class Context:
 
     async def delete(self, child: KubeObject, *, propagation: Propagation | None = None) -> None:
         """Delete this very object, by its uid (decision 0004); that it is gone already is fine."""
+        _check_object("delete", child, by_name="; ctx.remove(Kind, name) deletes one by its name")
         await self.client.delete(child, propagation=propagation)
         self._state.record_deletion(child)
 
@@ -178,6 +191,7 @@ class Context:
 
         For what `apply` created and is no longer wanted. An object of that name that is not owned is left alone.
         """
+        _check_name(kind, name)
         home = namespace or self._state.object.metadata.namespace
         namespaced = await self.client.namespaced(kind)
         present = await self.client.find_hidden(kind, name, namespace=home if namespaced else None)
@@ -214,6 +228,7 @@ class Context:
         message: str = "",
     ) -> None:
         """Set a condition of the object's status; lastTransitionTime changes only when its status does."""
+        _check_condition(type, status, reason)
         conditions: list[Condition] | None = getattr(getattr(self._state.object, "status", None), "conditions", None)
         if conditions is None:
             raise ConfigError(
@@ -239,11 +254,15 @@ class Context:
         related: KubeObject | None = None,
         about: KubeObject | None = None,
     ) -> None:
-        """Record an event on the object. Never waits and never fails; repetitions are counted, floods are cut.
+        """Record an event on the object. Never waits, and fails for wrong arguments alone; repetitions are counted.
 
         `about` is another object to record it on, such as a pod that was changed for this one; `related` is a
         secondary object of the event.
         """
+        _check_event(reason, message, type)
+        for option, obj in (("about", about), ("related", related)):
+            if obj is not None:
+                _check_object(f"event({option}=...)", obj)
         recorder = self._environment.recorder
         if recorder is not None:
             recorder.record(about or self._state.object, reason, message, type=type, action=action, related=related)
@@ -255,9 +274,20 @@ class Context:
 
         `deployment = ctx.wait(ctx.apply(child))`. Raises TimeoutError once the reconcile is cancelled.
         """
+        _check_awaitable(coroutine)
         return self._state.wait(coroutine)
 
     # --- inside ---
+
+    def _check_child(self, verb: str, child: KubeObject) -> None:
+        _check_object(verb, child)
+        mine = self._state.object
+        same = type(child) is type(mine) and child.metadata.name == mine.metadata.name
+        if same and child.metadata.namespace in ("", mine.metadata.namespace):
+            raise ConfigError(
+                f"ctx.{verb} was given {mine.kind} {self.key} itself, which is no child of its own; change its status "
+                "and return, or send other changes of it with ctx.patch"
+            )
 
     async def _set_namespace_and_owner(self, child: KubeObject, *, owned: bool) -> None:
         if not await self.client.namespaced(type(child)):
@@ -271,7 +301,7 @@ class Context:
         document = with_preconditions(present, child) if owned else child
         return await self.client.apply(document, field_manager=self._environment.field_manager, force=force)
 
-    async def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
+    async def _check_claim(self, present: KubeObject, wanted: KubeObject, adopt: dict[str, str] | None) -> None:
         """Return if the object may write this one; else raise what says why not."""
         owner = f"{self._state.object.kind} {self._state.object.key}"
         claim = claim_on(present, self._state.object, labels=adopt)
@@ -282,7 +312,8 @@ class Context:
             return
         if claim is Claim.FOREIGN:
             self._memory.foreign.add(present, self.key)
-            raise NotOwned(not_owned_message(present, owner, labels=adopt))
+            labels = adopt if await self._could_adopt(present, wanted, adopt) else None
+            raise NotOwned(not_owned_message(present, owner, labels=labels))
         child = f"{present.kind} {present.key}"
         if claim is Claim.TERMINATING:
             reason = f"{child} is being deleted; {owner} waits until it is gone"
@@ -292,3 +323,70 @@ class Context:
             )
         self.event("WaitingForRemoval", reason, related=present)
         raise RetryAfter(_RECHECK_OWNED if type(present) in self._environment.owned else _RECHECK_OTHERS, reason)
+
+    async def _could_adopt(self, present: KubeObject, wanted: KubeObject, labels: dict[str, str] | None) -> bool:
+        """Whether the object would be adopted if it had the labels: a trial of the apply that would do so.
+
+        A Deployment made by somebody else, for one, has another selector, and no apply changes that. People are told of
+        the labels only if they help.
+        """
+        if not labels or controller_of(present) is not None:
+            return False
+        document = with_preconditions(present, wanted)
+        manager = self._environment.field_manager
+        try:
+            await self.client.live.apply(document, field_manager=manager, force=True, dry_run=True)
+        except (BadRequest, Conflict, Forbidden, Invalid, NotFound):
+            return False
+        return True
+
+
+def _check_object(verb: str, given: object, *, by_name: str = "") -> None:
+    """One object of a kind. ConfigError for what people give instead."""
+    if isinstance(given, KubeObject):
+        return
+    if isinstance(given, list | tuple | set):
+        raise ConfigError(f"ctx.{verb} takes one object; call it for each of the {len(given)}")
+    if isinstance(given, dict):
+        raise ConfigError(
+            f"ctx.{verb} takes an object and no dict; write from_tree(Kind, tree), or Dynamic for any kind"
+        )
+    shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+    raise ConfigError(f"ctx.{verb} takes an object, such as ConfigMap.named('web'), and was given {shown}{by_name}")
+
+
+def _check_name(kind: object, name: object) -> None:
+    if not (isinstance(kind, type) and issubclass(kind, KubeObject) and isinstance(name, str) and name):
+        raise ConfigError("ctx.remove takes a kind and a name, as in ctx.remove(ConfigMap, 'web')")
+
+
+def _check_condition(title: object, status: object, reason: str) -> None:
+    if not isinstance(title, str) or not title:
+        raise ConfigError(f"ctx.condition was given the type {title!r}; write it like ctx.condition('Ready', True)")
+    if not (status is None or isinstance(status, bool) or status in ("True", "False", "Unknown")):
+        raise ConfigError(f"the condition {title} was given {status!r}; it is True, False, or None for unknown")
+    if reason and not _REASON.fullmatch(reason):
+        raise ConfigError(
+            f"the condition {title} was given the reason {reason!r}; a reason is one word, such as NotEnoughPods, and "
+            "the message is the sentence"
+        )
+
+
+def _check_event(reason: object, message: object, given: object) -> None:
+    if not isinstance(reason, str) or not isinstance(message, str):
+        raise ConfigError(f"ctx.event takes strings, and was given {reason!r}, {message!r}; write str(...) around it")
+    if given not in ("Normal", "Warning"):
+        raise ConfigError(f"the event {reason} was given the type {given!r}; it is Normal or Warning")
+
+
+def _check_awaitable(given: object) -> None:
+    """What a thread may wait for. On the event loop, where `await` belongs, it would wait for itself for ever."""
+    if not isinstance(given, Awaitable):
+        raise ConfigError(f"ctx.wait was given {given!r}, which is nothing to wait for; give it the call itself")
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if asyncio.iscoroutine(given):
+        given.close()
+    raise ConfigError("ctx.wait is for plain functions, and would wait for itself here; write await instead")

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import combinations
 from random import getrandbits
 from time import thread_time
+from traceback import extract_tb
 from typing import Any, Final, Protocol, final
 
 import msgspec
@@ -24,6 +26,7 @@ import msgspec
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger, get_logger
 from kubewright._base.metrics import Metrics
+from kubewright._base.tasks import within
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
@@ -38,7 +41,7 @@ from kubewright.controllers.reconcile import Cause, triggering_causes
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
 from kubewright.controllers.reconcile_state import ReconcileEnvironment
 from kubewright.controllers.sources import LOW_PRIORITY, KindSource, Source
-from kubewright.errors import ApiError, ConfigError
+from kubewright.errors import ApiError, ConfigError, KubewrightError
 from kubewright.workqueue.item import Item
 from kubewright.workqueue.observer import QueueObserver
 from kubewright.workqueue.queue import WorkQueue
@@ -53,6 +56,8 @@ __all__ = ("Controller", "ControllerObserver", "ReconcileRecord")
 
 _MAX_IMMEDIATE_REQUEUES: Final = 100
 _MAX_CAUSES: Final = 20
+_POLL: Final = 0.5
+"""Seconds between two looks at what keeps the sources waiting."""
 _TIME_SLICE: Final = 0.005
 """Seconds of CPU time after which a worker yields to other tasks of the event loop."""
 _CHECK_EVERY: Final = 8
@@ -144,7 +149,8 @@ class Controller:
         )
         self._memory = ControllerMemory(declaration.kind)
         self._reader = cache.reader_in(self.scopes)
-        self._sources: tuple[Source, ...] = (*self._kind_sources(cache), *declaration.sources)
+        self._kind_sources = tuple(self._new_kind_sources(cache))
+        self._sources: tuple[Source, ...] = (*self._kind_sources, *declaration.sources)
         self._threads = ThreadPoolExecutor(declaration.concurrency, thread_name_prefix=f"kubewright-{self.name}")
         self.client = CachedClient(client, cache, reader=self._reader)
         environment = ReconcileEnvironment(
@@ -163,22 +169,39 @@ class Controller:
             threads=self._threads,
             on_write_loop=observer.on_write_loop if observer is not None else None,
         )
+        self._listeners: list[Callable[[ReconcileRecord], None]] = []
         self._stopping = False
         self.ready = asyncio.Event()
         """Set once the sources have enqueued what exists and the workers run."""
 
+    def subscribe(self, listener: Callable[[ReconcileRecord], None]) -> None:
+        """Call this with each reconcile that has ended, after its status was written."""
+        self._listeners.append(listener)
+
     async def run(self) -> None:
         """Reconcile until cancelled; then let the present reconciles finish."""
+        try:
+            await self._run()
+        except BaseExceptionGroup as group:  # of the task group: what failed first is the cause, and says who it was
+            raise group.exceptions[0] from group.exceptions[0].__cause__
+
+    async def wait_started(self) -> None:
+        """Return once the workers run, or a kind that cannot be watched keeps them from it."""
+        while not (self.ready.is_set() or any(source.problem for source in self._kind_sources)):
+            with suppress(TimeoutError):
+                await within(self.ready.wait(), _POLL, clock=self._clock)
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            sources = [
-                group.create_task(source.run(self.queue), name=f"{self.name} source") for source in self._sources
-            ]
+            sources = [group.create_task(self._follow(source), name=f"{self.name} source") for source in self._sources]
             workers: list[asyncio.Task[None]] = []
             set_up = False
             try:
                 for source in self._sources:
-                    await source.wait_for_sync()
-                await self._call(self.declaration.setup)
+                    with self._blamed(_source_name(source)):
+                        await source.wait_for_sync()
+                with self._blamed("setup"):
+                    await self._call(self.declaration.setup)
                 set_up = True
                 workers = [
                     asyncio.create_task(self._work(), name=f"{self.name} worker {number}")
@@ -197,6 +220,24 @@ class Controller:
                 finally:
                     if set_up:
                         await self._tear_down()
+
+    async def _follow(self, source: Source) -> None:
+        with self._blamed(_source_name(source)):
+            await source.run(self.queue)
+
+    @contextmanager
+    def _blamed(self, part: str) -> Iterator[None]:
+        """An error of the user's code ends the controller: raised again in a sentence that names the part and line."""
+        try:
+            yield
+        except KubewrightError:
+            raise
+        except Exception as exc:
+            place = extract_tb(exc.__traceback__)[-1]
+            raise KubewrightError(
+                f"controller {self.name}: {part} failed in {place.filename}, line {place.lineno}: "
+                f"{type(exc).__name__}: {exc}"
+            ) from exc
 
     async def _call(self, method: SetUp | None) -> None:
         answer = method(self) if method is not None else None
@@ -283,18 +324,19 @@ class Controller:
             # The object may have been deleted during the reconcile. Its gauges went with it and must not come back.
             if outcome.gauges and self._exists(item.key):
                 self._observer.on_gauges(item.key, outcome.gauges)
-        self.recent.append(
-            ReconcileRecord(
-                key=item.key,
-                causes=_described(triggering_causes(item.causes)),
-                result=outcome.result,
-                seconds=seconds,
-                error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
-                writes=tuple(writes),
-                requeue_after=outcome.requeue_after,
-                reconcile_id=reconcile_id,
-            )
+        record = ReconcileRecord(
+            key=item.key,
+            causes=_described(triggering_causes(item.causes)),
+            result=outcome.result,
+            seconds=seconds,
+            error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
+            writes=tuple(writes),
+            requeue_after=outcome.requeue_after,
+            reconcile_id=reconcile_id,
         )
+        self.recent.append(record)
+        for listener in self._listeners:
+            listener(record)
 
     def _exists(self, key: ObjectKey) -> bool:
         kind = self.declaration.kind
@@ -305,7 +347,7 @@ class Controller:
         if self._observer is not None and kind is self.declaration.kind:
             self._observer.on_deleted(key)
 
-    def _kind_sources(self, cache: Cache) -> Iterable[Source]:
+    def _new_kind_sources(self, cache: Cache) -> Iterable[KindSource]:
         declaration = self.declaration
         source = partial(KindSource, cache, self_writes=self._memory.self_writes, on_deleted=self._on_deleted)
         kind: type[KubeObject] = declaration.kind
@@ -339,6 +381,10 @@ class Controller:
             for worker in workers:
                 worker.cancel()
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _source_name(source: Source) -> str:
+    return f"source {getattr(source, 'name', type(source).__name__)}"
 
 
 def _described(causes: Sequence[object]) -> tuple[str, ...]:

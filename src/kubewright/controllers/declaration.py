@@ -23,12 +23,26 @@ from typing import Any, Final, Generic, TypeVar, final
 
 import msgspec
 
-from kubewright.api.names import ObjectKey, dns1123_label_errors
+from kubewright._base.option_names import with_option_names
+from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
 from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import ByIndex, Mapper, ToAll
-from kubewright.controllers.predicates import Predicate, any_version, spec_or_metadata_changed
+from kubewright.controllers.option_checks import (
+    check_controller_name,
+    check_finalizer,
+    check_functions,
+    check_mapper,
+    check_predicate,
+    check_rate_limit,
+    check_seconds,
+    check_source,
+    check_whole_number,
+    checked_kind,
+    checked_signature,
+)
+from kubewright.controllers.predicates import FACTORIES, Predicate, any_version, spec_or_metadata_changed
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Source
 from kubewright.errors import ConfigError
@@ -57,7 +71,12 @@ class Owned(msgspec.Struct, frozen=True):
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
     """Indexes of the children in the cache, as `indexes` of `@controller` for the kind itself."""
     scope: Scope | None = None
-    """What this controller watches and reads of the kind; by default the manager's scope of the kind."""
+    """What this controller watches and reads of the kind; by default all in the namespaces that the controller's own
+    scope names, since a child is in the namespace of its owner, and where it names none, the manager's scope of the
+    kind."""
+
+    def __post_init__(self) -> None:
+        _check_other("Owned", self)
 
 
 @final
@@ -74,6 +93,10 @@ class Watch(msgspec.Struct, frozen=True):
     """Indexes of this kind in the cache, as `indexes` of `@controller` for the kind itself."""
     scope: Scope | None = None
     """What this controller watches and reads of the kind; by default the manager's scope of the kind."""
+
+    def __post_init__(self) -> None:
+        _check_other("Watch", self)
+        check_mapper(f"Watch({self.kind.__name__})", self.mapper)
 
 
 @final
@@ -105,7 +128,8 @@ class Declaration(Generic[K]):
         self.kind = kind
         self.scope = scope
         self.name = name
-        self.owns = owns
+        elsewhere = {watch.kind for watch in watches if watch.scope is None}
+        self.owns = tuple(owned if owned.kind in elsewhere else _within(owned, kind, scope) for owned in owns)
         self.watches = watches
         self.when = when
         self.concurrency = concurrency
@@ -136,13 +160,18 @@ class Declaration(Generic[K]):
             raise ConfigError(f"controller {name}: with deleting=True reconcile handles deletion; leave finalize out")
         group = definition_of(kind).gvk.group or "kubewright.io"
         self.finalizer = finalizer or f"{group}/{name}"
+        if finalizer is not None and self.finalize is None:
+            raise ConfigError(
+                f"controller {name}: finalizer={finalizer!r} does nothing without a method finalize; write a class "
+                "that has one"
+            )
         self.__doc__ = getattr(target, "__doc__", None)
         self.__name__ = getattr(target, "__name__", name)
         self.__module__ = getattr(target, "__module__", __name__)
 
     def _bind(self, target: Any) -> None:
         if not inspect.isclass(target):
-            self.reconcile = _checked_signature(self.name, target)
+            self.reconcile = checked_signature(f"controller {self.name}", target)
             return
         try:
             reconciler: Any = target()
@@ -150,11 +179,14 @@ class Declaration(Generic[K]):
             raise ConfigError(f"controller {self.name}: {target.__name__}() must need no arguments: {exc}") from exc
         if not callable(getattr(reconciler, "reconcile", None)):
             raise ConfigError(f"controller {self.name}: {target.__name__} needs a reconcile method")
-        self.reconcile = _checked_signature(self.name, reconciler.reconcile)
+        where = f"controller {self.name}"
+        self.reconcile = checked_signature(where, reconciler.reconcile)
         if (finalize := getattr(reconciler, "finalize", None)) is not None:
-            self.finalize = _checked_signature(self.name, finalize)
-        self.setup = getattr(reconciler, "setup", None)
-        self.teardown = getattr(reconciler, "teardown", None)
+            self.finalize = checked_signature(where, finalize)
+        if (setup := getattr(reconciler, "setup", None)) is not None:
+            self.setup = checked_signature(where, setup, gets="the Controller", form="controller")
+        if (teardown := getattr(reconciler, "teardown", None)) is not None:
+            self.teardown = checked_signature(where, teardown, gets="the Controller", form="controller")
 
     def __call__(self, obj: K, ctx: Any) -> Any:
         return self.reconcile(obj, ctx)
@@ -179,6 +211,18 @@ class Declaration(Generic[K]):
         return f"<controller {self.name} for {self.kind.__name__}>"
 
 
+def _within(owned: Owned, owner: type[KubeObject], scope: Scope | None) -> Owned:
+    """A kind of child in the namespaces of its owners, unless it says itself where it is watched."""
+    if scope is None or not scope.namespaces or owned.scope is not None:
+        return owned
+    if owned.kind is owner:
+        return msgspec.structs.replace(owned, scope=scope)
+    if not (definition_of(owner).namespaced and definition_of(owned.kind).namespaced):
+        return owned
+    return msgspec.structs.replace(owned, scope=Scope(namespaces=scope.namespaces))
+
+
+@with_option_names
 def controller(
     kind: type[K],
     *,
@@ -238,26 +282,34 @@ def controller(
             reconcile that does not fail; the value is removed with the object.
         scope: What this controller watches and reads of the kind; by default the manager's scope of the kind.
     """
-    definition = definition_of(_kind(kind))
+    definition = definition_of(checked_kind(kind))
     chosen = name or definition.kind.lower()
-    children, others = _as_tuple(chosen, "owns", owns), _as_tuple(chosen, "watches", watches)
-    if problems := dns1123_label_errors(chosen):
-        raise ConfigError(f"controller name {chosen!r} cannot be used: {problems[0]}")
-    if concurrency < 1:
-        raise ConfigError(f"controller {chosen}: concurrency is {concurrency}; give at least 1")
-    if max_backoff < _MIN_BACKOFF:
-        raise ConfigError(
-            f"controller {chosen}: max_backoff is {max_backoff:g}; it is in seconds, and at least "
-            f"{_MIN_BACKOFF:g}, where the waits begin"
-        )
+    check_controller_name(chosen)
+    where = f"controller {chosen}"
+    children, others = _as_tuple(where, "owns", owns), _as_tuple(where, "watches", watches)
+    outside = _as_tuple(where, "sources", sources)
+    check_predicate(where, when, factories=FACTORIES)
+    check_whole_number(where, "concurrency", concurrency)
+    if timeout is not None:
+        check_seconds(where, "timeout", timeout)
+    check_seconds(where, "max_backoff", max_backoff, least=_MIN_BACKOFF)
+    if rate_limit is not None:
+        check_rate_limit(where, rate_limit)
+    if finalizer is not None:
+        check_finalizer(where, finalizer)
+    for source in outside:
+        check_source(where, source)
+    check_functions(where, "indexes", indexes or {})
+    check_functions(where, "gauges", gauges or {})
+    _check_scope(where, scope)
 
     def declare(target: Any) -> Declaration[K]:
         return Declaration(
             kind,
             target,
             name=chosen,
-            owns=tuple(item if isinstance(item, Owned) else Owned(_kind(item)) for item in children),
-            watches=tuple(item if isinstance(item, Watch) else Watch(*item) for item in others),
+            owns=tuple(item if isinstance(item, Owned) else Owned(checked_kind(item)) for item in children),
+            watches=tuple(_watch(where, item) for item in others),
             when=when,
             concurrency=concurrency,
             timeout=timeout,
@@ -266,7 +318,7 @@ def controller(
             field_manager=field_manager,
             rate_limit=rate_limit,
             max_backoff=max_backoff,
-            sources=tuple(sources),
+            sources=outside,
             deleting=deleting,
             indexes=indexes or {},
             gauges=gauges or {},
@@ -276,32 +328,33 @@ def controller(
     return declare
 
 
-def _kind(given: Any) -> Any:
-    """The class of a kind. ConfigError for what people give instead of one."""
-    if isinstance(given, type) and issubclass(given, KubeObject):
-        return given
-    if inspect.isfunction(given):
-        raise ConfigError(f"@controller above {given.__name__} does not say what it is for; write @controller(Kind)")
-    shown = given.__name__ if isinstance(given, type) else repr(given)
-    raise ConfigError(f"@controller takes classes of kinds, and {shown} is none; import the class, or see Dynamic")
-
-
-def _as_tuple(name: str, option: str, given: Any) -> tuple[Any, ...]:
+def _as_tuple(where: str, option: str, given: object) -> tuple[Any, ...]:
     pair = option == "watches" and isinstance(given, tuple) and bool(given) and isinstance(given[0], type)
-    if isinstance(given, type | Owned | Watch | str) or pair:
-        raise ConfigError(f"controller {name}: {option} takes a list; write {option}=[...] around what is in it")
+    if isinstance(given, type | str) or not isinstance(given, Iterable) or pair:
+        raise ConfigError(f"{where}: {option} takes a list; write {option}=[...] around what is in it")
     return tuple(given)
 
 
-def _checked_signature(name: str, function: Any) -> Any:
-    try:
-        inspect.signature(function).bind(None, None)
-    except ValueError:  # written in C: it says nothing about its arguments
-        return function
-    except TypeError as exc:
-        what = getattr(function, "__name__", "the reconciler")
-        raise ConfigError(
-            f"controller {name}: {what} gets two arguments, the object and its Context: {exc}; write it like "
-            f"async def {what}(obj, ctx)"
-        ) from None
-    return function
+def _watch(where: str, given: object) -> Watch:
+    if isinstance(given, Watch):
+        return given
+    if isinstance(given, tuple | list) and len(given) == 2:
+        return Watch(*given)
+    kind = checked_kind(given[0] if isinstance(given, tuple | list) and given else given, where="watches")
+    raise ConfigError(
+        f"{where}: watches has {kind.__name__} without a mapper, which says what to reconcile for a change; write "
+        f"watches=[({kind.__name__}, mapper)] with for_each(...) or by_index(...); a kind of children belongs in owns"
+    )
+
+
+def _check_other(what: str, given: Owned | Watch) -> None:
+    """What `Owned` and `Watch` have in common."""
+    where = f"{what}({checked_kind(given.kind, where=what).__name__})"
+    check_predicate(where, given.when, factories=FACTORIES)
+    check_functions(where, "indexes", given.indexes)
+    _check_scope(where, given.scope)
+
+
+def _check_scope(where: str, scope: object) -> None:
+    if scope is not None and not isinstance(scope, Scope):
+        raise ConfigError(f"{where}: scope is {scope!r}; write it like scope=Scope(namespaces=('shop',))")

@@ -17,6 +17,8 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
 from kubewright.cache.reader import CacheReader
+from kubewright.controllers.option_checks import check_functions
+from kubewright.errors import ConfigError
 
 __all__ = ("ByIndex", "Mapper", "ToAll", "by_index", "for_each", "to_all", "to_owner", "to_self")
 
@@ -52,6 +54,10 @@ def to_owner(kind: type[KubeObject], *, controller_only: bool = True) -> Mapper:
 
 def for_each(function: Callable[[Any], Iterable[ObjectKey]]) -> Mapper:
     """A mapper from a function of one object: called with the old and with the new state."""
+    if not callable(function):
+        raise ConfigError(
+            f"for_each({function!r}): give a function that gets an object and returns the keys to reconcile"
+        )
 
     def mapper(change: Change[Any]) -> Iterable[ObjectKey]:
         return {key for state in (change.old, change.new) if state is not None for key in function(state)}
@@ -107,6 +113,7 @@ def by_index(index: str, values: Callable[[Any], Iterable[str]] = _name, *, ever
     `values` returns other values to look up. Only objects in the changed object's namespace are enqueued, unless
     `everywhere` is set: then the values must tell namespaces apart, as `str(config.key)` does.
     """
+    check_functions("by_index", "it", {index: values})
     return ByIndex(index, values, everywhere)
 
 

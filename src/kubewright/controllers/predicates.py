@@ -10,11 +10,12 @@ write must not trigger it for ever. Pure; `sources` calls them for each change.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Final, final, get_args
 
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.selectors import Selector
-from kubewright.cache.changes import Change
+from kubewright.cache.changes import Change, ChangeType
+from kubewright.errors import ConfigError
 
 __all__ = (
     "Predicate",
@@ -30,6 +31,19 @@ __all__ = (
 )
 
 AnyChange = Change[Any]
+_MEANT: Final = {
+    "add": "added",
+    "create": "added",
+    "created": "added",
+    "update": "updated",
+    "modified": "updated",
+    "change": "updated",
+    "changed": "updated",
+    "delete": "deleted",
+    "remove": "deleted",
+    "removed": "deleted",
+}
+"""Words of webhooks, watches and other frameworks."""
 
 
 @final
@@ -58,13 +72,22 @@ class Predicate:
         return self._name
 
 
-def on(*types: str) -> Predicate:
+def on(*types: ChangeType) -> Predicate:
     """Only changes of these types: `on("added", "deleted")`."""
+    for given in types:
+        if given not in get_args(ChangeType):
+            close = _MEANT.get(str(given))
+            advice = f'write on("{close}")' if close else 'write it like on("added", "deleted")'
+            raise ConfigError(f"on({given!r}) is never true: a change is added, updated or deleted; {advice}")
+    if not types:
+        raise ConfigError('on() is never true; name the changes, as in on("added", "deleted")')
     return Predicate(lambda change: change.type in types, f"on{types}")
 
 
 def matches_labels(selector: str | Selector) -> Predicate:
     """Only objects whose labels match, before or after the change."""
+    if not isinstance(selector, str | Selector):
+        raise ConfigError(f"matches_labels({selector!r}): write the selector like kubectl, as in 'app=web,tier!=cache'")
     wanted = Selector.parse(selector) if isinstance(selector, str) else selector
 
     def test(change: AnyChange) -> bool:
@@ -96,6 +119,9 @@ def _spec_or_metadata_differs(old: ObjectMeta, new: ObjectMeta) -> bool:
         or (new.generation == 0 and old.resource_version != new.resource_version)
     )
 
+
+FACTORIES: Final = (on, matches_labels)
+"""Functions of this module that make a predicate, and are none themselves."""
 
 any_change = Predicate(lambda change: True, "any_change")
 """Everything, resyncs included."""

@@ -10,31 +10,50 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import final
+from typing import Any, TypeVar, final
 
 import msgspec
 
 from kubewright.api.names import ObjectKey
+from kubewright.controllers.option_checks import check_delay
 from kubewright.errors import ConfigError
 
 __all__ = ("Cause", "Result", "triggering_causes")
 
+T = TypeVar("T")
+
+
+class _ResultMeta(msgspec.StructMeta):
+    """Says what to write where a Result is made as in another framework."""
+
+    def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:  # noqa: N805 - of a metaclass
+        if args:
+            raise ConfigError(f"Result({args[0]!r}) does not say what that is; write Result(requeue_after={args[0]!r})")
+        for given in kwargs:
+            if given not in ("requeue_after", "priority"):
+                raise ConfigError(
+                    f"Result({given}={kwargs[given]!r}): there is no such field; write Result(requeue_after=seconds), "
+                    "with 0 for at once, or raise an error to be tried again with back-off"
+                )
+        return super().__call__(**kwargs)  # type: ignore[no-any-return, misc]  # msgspec's metaclass says nothing
+
 
 @final
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, frozen=True, kw_only=True, metaclass=_ResultMeta):
     """What happens next; returning None means: nothing until something changes."""
 
     requeue_after: float | None = None
-    """Reconcile again after so many seconds, even if nothing changes. The back-off after errors starts over."""
+    """Reconcile again after so many seconds, even if nothing changes; at once if 0 or less, as of a time that is past.
+
+    The back-off after errors starts over.
+    """
     priority: int | None = None
     """The priority of that reconcile; the same as of this one if not given."""
 
     def __post_init__(self) -> None:
         # Checked here, where the stack names the reconciler: in the queue a wrong type would end the controller.
-        if self.requeue_after is not None and not isinstance(self.requeue_after, int | float):
-            raise ConfigError(
-                f"Result(requeue_after={self.requeue_after!r}): give seconds as a number, as in requeue_after=30"
-            )
+        if self.requeue_after is not None:
+            check_delay("Result", "requeue_after", self.requeue_after)
         if self.priority is not None and not isinstance(self.priority, int):
             raise ConfigError(f"Result(priority={self.priority!r}): give a whole number; fresh changes have 0")
 

@@ -33,7 +33,16 @@ from kubewright.controllers.reconcile import Cause, Result, triggering_causes
 from kubewright.controllers.reconcile_state import ReconcileEnvironment, ReconcileState
 from kubewright.controllers.self_writes import proves_own_patch
 from kubewright.controllers.write_loops import Slowdown, WriteLoop
-from kubewright.errors import Conflict, Forbidden, KubewrightError, NotFound, NotOwned, RetryAfter, Terminal
+from kubewright.errors import (
+    ConfigError,
+    Conflict,
+    Forbidden,
+    KubewrightError,
+    NotFound,
+    NotOwned,
+    RetryAfter,
+    Terminal,
+)
 from kubewright.workqueue.item import Item
 
 __all__ = ("Outcome", "ReconcileHandler")
@@ -160,7 +169,13 @@ class ReconcileHandler:
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
             # Before the reconciler: it may create things outside the cluster, and an object deleted between that and
             # the finalizer would leave them behind.
-            obj = await self._add_finalizer(obj, ctx, state)
+            try:
+                obj = await self._add_finalizer(obj, ctx, state)
+            except NotFound as error:
+                if error.details.get("name") != item.key.name:
+                    raise  # the kind itself is not served any more
+                ctx.log.debug("the object is gone", error=str(error))
+                return Outcome(result="success")  # deleted since it was read: nothing was done that is to be cleaned up
         return await self._reconcile(obj, ctx, state, item)
 
     def _report_problems(self, ctx: Context, *, terminating: bool) -> None:
@@ -212,9 +227,7 @@ class ReconcileHandler:
         finally:
             slowdown = self._slow_down(obj, ctx, state.write_loops) if state.write_loops else None
         await self._write_status(obj, ctx, state, before, observed=True)
-        if answer is not None and not isinstance(answer, Result):
-            ctx.log.warning("the reconciler returned something that is no Result; ignored", returned=repr(answer)[:200])
-        result = answer if isinstance(answer, Result) else Result()
+        result = answer or Result()
         wait = result.requeue_after if slowdown is None else max(slowdown, result.requeue_after or 0.0)
         return Outcome(
             result="success" if wait is None else "requeue_after",
@@ -293,7 +306,7 @@ class ReconcileHandler:
         finally:
             if state.write_loops:
                 self._slow_down(obj, ctx, state.write_loops)
-        if isinstance(answer, Result) and answer.requeue_after is not None:  # the clean-up is not done yet
+        if answer is not None and answer.requeue_after is not None:  # the clean-up is not done yet
             await self._write_status(obj, ctx, state, before, observed=False)
             priority = item.priority if answer.priority is None else answer.priority
             return Outcome(result="requeue_after", requeue_after=answer.requeue_after, priority=priority)
@@ -301,12 +314,12 @@ class ReconcileHandler:
         await remove_finalizer(ctx.client, obj, finalizer)
         return Outcome(result="success")
 
-    async def _call(self, function: Any, obj: Any, ctx: Context, state: ReconcileState) -> Any:
+    async def _call(self, function: Any, obj: Any, ctx: Context, state: ReconcileState) -> Result | None:
         try:
             if inspect.iscoroutinefunction(function):
-                return await function(obj, ctx)
+                return _result(await function(obj, ctx), function)
             answer = await self._call_in_thread(partial(function, obj, ctx), state)
-            return await answer if isinstance(answer, Awaitable) else answer
+            return _result(await answer if isinstance(answer, Awaitable) else answer, function)
         except (NotOwned, Terminal) as error:
             # A person has to act, and looks at the object rather than at the operator's log.
             ctx.event(type(error).__name__, str(error), type="Warning")
@@ -393,6 +406,21 @@ class ReconcileHandler:
                     error=error,
                     unexpected=unexpected,
                 )
+
+
+def _result(answer: object, function: Any) -> Result | None:
+    """What a reconciler returned. ConfigError for anything else: it would be ignored, whatever was meant by it."""
+    if answer is None or isinstance(answer, Result):
+        return answer
+    name = getattr(function, "__name__", "the reconciler")
+    if isinstance(answer, Awaitable):
+        if inspect.iscoroutine(answer):
+            answer.close()  # or Python warns as well
+        raise ConfigError(f"{name} returned a coroutine that nobody has awaited; write await in front of the call")
+    if isinstance(answer, int | float) and not isinstance(answer, bool):
+        raise ConfigError(f"{name} returned {answer!r}; to be called again, return Result(requeue_after={answer!r})")
+    shown = repr(answer)[:200]
+    raise ConfigError(f"{name} returned {shown}; return a Result, such as Result(requeue_after=30), or None")
 
 
 def _is_cancelled() -> bool:

@@ -19,8 +19,10 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.changes import Change
+from kubewright.cache.informer import Informer
 from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import Mapper
+from kubewright.controllers.option_checks import check_seconds
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.self_writes import SelfWrites
@@ -81,6 +83,13 @@ class KindSource:
         self._mapper = mapper
         self._when = when
         self._synced = asyncio.Event()
+        self._informer: Informer[Any] | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why the kind cannot be watched, in a sentence; empty if it can, or is not yet."""
+        problem = self._informer.problem if self._informer is not None else None
+        return problem.sentence if problem is not None else ""
 
     async def run(self, queue: Queue) -> None:
         title = self._kind.kind
@@ -101,6 +110,7 @@ class KindSource:
                     add()
 
         with self._cache.use(self._kind, scope=self._scope) as informer:
+            self._informer = informer
             for name, function in self._indexes.items():
                 informer.add_index(name, function)
             subscription = informer.subscribe(enqueue)
@@ -118,6 +128,13 @@ class KindSource:
 @final
 class Channel:
     """Keys put in by other code: a webhook from outside, a message broker, another task.
+
+        paid = Channel("payments")
+
+        @controller(Order, sources=[paid])
+        async def reconcile(order: Order, ctx: Context) -> None: ...
+
+        paid.put(ObjectKey("shop", "first"), event="paid")          # wherever the process learns of it
 
     Share one between the code that feeds it and the controller that declares it. From another thread, use
     `loop.call_soon_threadsafe(channel.put, key)`. Keys that are put in before the controller runs are kept.
@@ -166,6 +183,9 @@ class Timer:
         jitter: float = 0.1,
         rng: Random | None = None,
     ) -> None:
+        check_seconds(f"timer {name}", "seconds", seconds)
+        if not callable(keys):
+            raise ConfigError(f"timer {name}: the keys are {keys!r}; give a function that returns them, for each turn")
         self.name = name
         self._seconds = seconds
         self._keys = keys

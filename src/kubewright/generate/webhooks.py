@@ -23,7 +23,7 @@ from kubewright.webhooks.registration.manifests import (
     webhook_configurations,
 )
 
-__all__ = ("SERVICE", "certificate_files", "conversion_of", "webhook_files")
+__all__ = ("SERVICE", "certificate_files", "conversion_of", "files_without_webhooks", "webhook_files")
 
 SERVICE: Final = ServiceReference(name="webhook-service", namespace=HOME)
 _PORT: Final = 9443
@@ -62,6 +62,18 @@ def certificate_files(operator: Operator) -> dict[str, str]:
         "issuer.yaml": yaml.dump(_issuer()),
         "kustomization.yaml": yaml.dump(component),
         "kustomizeconfig.yaml": yaml.dump(_issuer_references()),
+    }
+
+
+def files_without_webhooks() -> dict[str, str]:
+    """What is left, by the path below `config`, of an operator's files when its last webhook is gone.
+
+    An overlay still builds with them.
+    """
+    component = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "resources": []}
+    return {
+        "certmanager/kustomization.yaml": yaml.dump(component),
+        "webhook/kustomizeconfig.yaml": yaml.dump(_service_references()),
     }
 
 

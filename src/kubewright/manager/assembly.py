@@ -37,6 +37,7 @@ from kubewright.manager.lifecycle import Lifecycle
 from kubewright.manager.options import ManagerOptions
 from kubewright.manager.runnables import RunnableGroup, Runnables, is_webhook, runnable_from
 from kubewright.manager.telemetry import Telemetry
+from kubewright.manager.webhook_certificates import registers_itself
 
 if TYPE_CHECKING:
     # What not every operator needs is imported where it is made.
@@ -122,11 +123,16 @@ class Assembly:
 
     def serve_webhooks(self) -> None:
         """Make the server of the webhooks, once all are known: they are registered together."""
+        default = self.clusters[DEFAULT]
         if not self._webhooks:
+            if registers_itself(self.options, default.connection.config):
+                # A process before this one may have had some, and have been killed.
+                from kubewright.webhooks.registration.local_processes import DeadWebhooks
+
+                self.runnables.add(DeadWebhooks(default.open_client, clock=self._clock), group=RunnableGroup.WEBHOOKS)
             return
         from kubewright.manager.webhooks import served_webhooks  # only those who have webhooks pay for them
 
-        default = self.clusters[DEFAULT]
         webhooks = served_webhooks(
             self._webhooks,
             options=self.options,

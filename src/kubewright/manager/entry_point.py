@@ -31,7 +31,8 @@ def run_operator(
     What the package says about its manager with `setup_with_manager` counts.
 
     `name` is the operator's, unless a flag, the environment or the file gives another; `namespaced` says that it works
-    in its own namespace alone: the option `namespace`, or the pod's. `arguments` are those of the process if not given.
+    in its own namespace alone: the option `namespace`, or the pod's; `watch_namespaces` names others. `arguments` are
+    those of the process if not given.
     A wrong flag ends the process with exit code 2 and the usage, a wrong option or kubeconfig with 1 and a sentence.
     """
     given = sys.argv[1:] if arguments is None else arguments

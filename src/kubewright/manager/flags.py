@@ -35,7 +35,7 @@ _GO_NAMES: Final = {
     "health_address": "health-probe-bind-address",
     "metrics_address": "metrics-bind-address",
 }
-_METAVARS: Final[dict[Any, str]] = {bool: "BOOL", int: "N", float: "SECONDS", str: "TEXT"}
+_METAVARS: Final[dict[Any, str]] = {bool: "BOOL", int: "N", float: "SECONDS", str: "TEXT", tuple[str, ...]: "A,B"}
 
 
 @final
@@ -56,7 +56,8 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
     def help(self, defaults: Mapping[str, Any]) -> str:
         """What it does, and where else the option can come from; `defaults` are those of the program."""
         default = defaults.get(self.name, self.default)
-        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        text = ",".join(default) if isinstance(default, tuple) else str(default)
+        shown = text.lower() if isinstance(default, bool) else text
         return f"{option_help(self.name)} [KUBEWRIGHT_{self.name.upper()}{f'; default {shown}' if shown else ''}]"
 
 

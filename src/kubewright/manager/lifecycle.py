@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Lifecycle", "State")
 
-State = Literal["new", "starting", "running", "stopping", "stopped"]
+State = Literal["new", "starting", "running", "failed", "stopping", "stopped"]
 
 
 @final
@@ -47,7 +47,7 @@ class Lifecycle:
         election: Election | None,
         clock: Clock,
     ) -> None:
-        self.state: State = "new"
+        self._state: State = "new"
         self.elected = asyncio.Event()
         """Set when the leaders may start: this process has won the election, or there is none."""
         self._options = options
@@ -59,8 +59,20 @@ class Lifecycle:
         self._stop_requested = asyncio.Event()
         self._log = Logger("kubewright.manager", manager=options.name)
 
+    @property
+    def state(self) -> State:
+        """`failed` from when something that must run has ended, until the rest is stopped."""
+        return "failed" if self._state in ("starting", "running") and self.failure is not None else self._state
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended although it must run, if anything did."""
+        return self._runnables.failure or (self._election.failure if self._election is not None else None)
+
     async def started(self) -> str | None:
         """A readiness check: None while everything runs."""
+        if self.state == "failed":
+            return f"something that must run has ended: {self.failure}"
         return None if self.state == "running" else f"the process is {self.state}"
 
     def stop(self) -> None:
@@ -71,7 +83,7 @@ class Lifecycle:
         """Start everything; `prepare` makes what is made last. If that fails, stop what has started, and raise."""
         if self.state != "new":
             raise KubewrightError(f"the manager {self._options.name} is {self.state}; it runs once, so make another")
-        self.state = "starting"
+        self._state = "starting"
         starting = asyncio.create_task(self._start(prepare), name=f"{self._options.name}: start")
         stop_requested = asyncio.create_task(self._stop_requested.wait())
         try:
@@ -103,9 +115,12 @@ class Lifecycle:
 
     async def end(self, error: BaseException | None) -> None:
         """Stop everything. Raises what failed, or which runnables did not end, unless `error` is being raised."""
-        failure = error or self._runnables.failure or (self._election.failure if self._election is not None else None)
+        failed = self.failure
+        failure = error or failed
         stuck = await self._shut_down(failure)
         if error is not None:
+            if failed is not None and failed is not error:  # most often why: what was waited for could not come
+                error.add_note(f"{self._options.name} had failed meanwhile: {failed}")
             return
         if failure is not None:
             raise failure
@@ -128,8 +143,9 @@ class Lifecycle:
             await self._start_leaders()
         else:
             self._election.start(self._start_leaders)
-        self.state = "running"
+        self._state = "running"
         self._log.info("started")
+        await self._runnables.wait_started()
 
     async def _start_caches(self) -> None:
         limit = self._options.sync_timeout
@@ -147,7 +163,7 @@ class Lifecycle:
         await self._runnables.start(RunnableGroup.LEADER_ELECTION)
 
     async def _shut_down(self, error: BaseException | None) -> tuple[str, ...]:
-        self.state = "stopping"
+        self._state = "stopping"
         self._runnables.begin_stop()
         # A process that has lost the lease gets no time to finish: the fence refuses whatever it writes.
         seconds = 0.0 if isinstance(error, LeadershipLost) else None
@@ -160,6 +176,6 @@ class Lifecycle:
             stuck.extend(await self._runnables.stop(group))
         self._endpoints.close()
         await self._clusters.close()
-        self.state = "stopped"
+        self._state = "stopped"
         self._log.info("stopped", stuck=stuck) if stuck else self._log.info("stopped")
         return tuple(stuck)

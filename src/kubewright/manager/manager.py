@@ -76,9 +76,9 @@ class Manager:
         """`config` says how to reach the cluster: `Config.load()` if neither it nor a `client` is given.
 
         A `client` that is given stays open when the manager stops. `options` are `ManagerOptions.load()` if not given.
-        `namespaces` are those that are watched, all if none is named; `scopes` says more for single kinds, and a
-        controller may declare its own. What `setup_with_manager` declared has scopes and defaults of options, too;
-        those that are given here win.
+        `namespaces` are those that are watched, all if none is named, unless the options name some; `scopes` says more
+        for single kinds, and a controller may declare its own. What `setup_with_manager` declared has scopes and
+        defaults of options, too; those that are given here win.
         `cache` makes another cache for a client. `certificates` are what webhooks are served with, if not as the
         options say.
         """
@@ -89,7 +89,8 @@ class Manager:
             self.options,
             config=config,
             client=client,
-            namespaces=(namespaces,) if isinstance(namespaces, str) else tuple(namespaces),
+            namespaces=self.options.watch_namespaces
+            or ((namespaces,) if isinstance(namespaces, str) else tuple(namespaces)),
             scopes={**(setup.scopes if setup is not None else {}), **(scopes or {})},
             cache=cache,
             certificates=certificates,
@@ -184,7 +185,11 @@ class Manager:
 
     @property
     def state(self) -> str:
-        """new, starting, running, stopping or stopped."""
+        """new, starting, running, failed, stopping or stopped.
+
+        It is `failed` from when something that must run has ended, such as a controller, until the rest is stopped;
+        `wait` raises why.
+        """
         return self._lifecycle.state
 
     def port(self, server: str) -> int:

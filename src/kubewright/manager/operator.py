@@ -9,6 +9,7 @@ pyproject.toml says what the operator is called and where it lives:
     name = "cache-operator"              # of its objects in the cluster; the package's name if not given
     namespace = "cache-operator-system"  # where it runs; <name>-system if not given
     scope = "cluster"                    # or "namespace": it works in its own namespace alone
+    namespaces = ["shop", "store"]       # or in these alone
 
 Importing runs the modules but starts nothing. Kinds of modules that `kubewright generate models` wrote belong to
 somebody else, so no CRD is made of them.
@@ -62,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str = ""
     namespace: str = ""
     scope: Literal["cluster", "namespace"] = "cluster"
+    namespaces: tuple[str, ...] = ()
     max_description: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
@@ -75,7 +77,9 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     """Where it runs."""
     scope: Literal["cluster", "namespace"] = "cluster"
-    """Whether it works in the whole cluster or in its own namespace alone."""
+    """Whether it works in the whole cluster or in some namespaces alone."""
+    watch_namespaces: tuple[str, ...] = ()
+    """Those, if it works in some; its own if none is named."""
     kinds: tuple[type[KubeObject], ...] = ()
     """Its own kinds, each version a class, in the order of group, plural name and version."""
     controllers: tuple[Declaration[Any], ...] = ()
@@ -110,7 +114,9 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
 
     def watched_namespaces(self, home: str) -> tuple[str, ...]:
         """The namespaces it works in if it runs in `home`, its own if empty; empty for all."""
-        return (home or self.namespace,) if self.scope == "namespace" else ()
+        if self.scope != "namespace":
+            return ()
+        return self.watch_namespaces or (home or self.namespace,)
 
     @property
     def by_crd(self) -> dict[str, tuple[type[KubeObject], ...]]:
@@ -157,23 +163,41 @@ def load_operator(name_or_path: str, *, settings: Settings | None = None) -> Ope
     return _load(name_or_path, [here / "src", here], settings or project_settings(here))
 
 
-def operator_of(declaration: Declaration[Any]) -> Operator:
-    """An operator of one controller: its kinds, and what its module says about permissions and the manager."""
-    module = sys.modules[declaration.__module__]
-    kinds = [kind for kind in declaration.kinds if _has_crd(kind) and not _is_generated(sys.modules[kind.__module__])]
+def operator_of(*declared: Declaration[Any] | WebhookDeclaration) -> Operator:
+    """An operator of these controllers and webhooks: their kinds, and what their modules say of rights and the manager.
+
+    It is called as its first controller; without one, as its first webhook's module.
+    """
+    controllers = tuple(item for item in declared if isinstance(item, Declaration))
+    _check_names(tuple(sorted(controllers, key=lambda declaration: declaration.name)))
+    first = declared[0].__module__
+    name = controllers[0].name if controllers else re.sub(r"[._]+", "-", first).strip("-").lower()
+    named = [kind for item in declared for kind in _kinds_of(item)]
+    kinds = [kind for kind in named if _has_crd(kind) and not _is_generated(sys.modules[kind.__module__])]
     versions = [
         version for kind in kinds for version in _kinds((sys.modules[kind.__module__],)) if _alike(version, kind)
     ]
+    modules = tuple(dict.fromkeys(sys.modules[item.__module__] for item in declared))
+    _check_groups([kind for kind in dict.fromkeys(named) if not issubclass(kind, DynamicObject)])
     return Operator(
-        name=declaration.name,
-        package=declaration.__module__,
-        namespace=f"{declaration.name}-system",
+        name=name,
+        package=first,
+        namespace=f"{name}-system",
         kinds=tuple(sorted(dict.fromkeys((*kinds, *versions)), key=_order)),
-        controllers=(declaration,),
-        rules=permissions_in(module),
-        modules=(module,),
-        setup=single_setup(_setups(list(vars(module).values()))),
+        controllers=controllers,
+        webhooks=tuple(item for item in declared if is_webhook(item)),
+        rules=tuple(dict.fromkeys(rule for module in modules for rule in permissions_in(module))),
+        modules=modules,
+        setup=single_setup(_setups([value for module in modules for value in vars(module).values()])),
     )
+
+
+def _kinds_of(declared: Declaration[Any] | WebhookDeclaration) -> tuple[type[KubeObject], ...]:
+    """The kinds that a declaration names, its own first."""
+    if isinstance(declared, Declaration):
+        return declared.kinds
+    names = ("kind", "old", "new")  # of an admission webhook, of a conversion
+    return tuple(getattr(declared, name) for name in names if hasattr(declared, name))
 
 
 def foreign_kinds(operator: Operator) -> list[str]:
@@ -232,7 +256,8 @@ def _load(package: str, folders: list[Path], settings: Settings) -> Operator:
     modules = tuple(_modules(_imported(package)))
     name = settings.name or re.sub(r"[._]+", "-", package).strip("-").lower()
     namespace = settings.namespace or f"{name}-system"
-    for what, word in (("name", name), ("namespace", namespace)):
+    named = (("name", name), ("namespace", namespace), *(("namespace", word) for word in settings.namespaces))
+    for what, word in named:
         if problems := dns1123_label_errors(word):
             raise ConfigError(f"the operator's {what} {word!r} cannot be used: {problems[0]}; set it in pyproject.toml")
     values = [value for module in modules for value in vars(module).values()]
@@ -243,7 +268,8 @@ def _load(package: str, folders: list[Path], settings: Settings) -> Operator:
         name=name,
         package=package,
         namespace=namespace,
-        scope=settings.scope,
+        scope="namespace" if settings.namespaces else settings.scope,
+        watch_namespaces=settings.namespaces,
         kinds=_kinds(modules),
         controllers=controllers,
         webhooks=_webhooks(values),

@@ -5,12 +5,14 @@ file, the program's own default, the default here. The file is YAML; it is named
 Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`, and `0` switches its server off.
 `manager.webhooks` says what the options of webhooks mean. A name that does not exist is refused, with the one that was
 probably meant. Metrics are served over TLS with the certificate in a folder (`tls.crt` and `tls.key`, read again when
-they change), or with `self` one that is made for this process.
+they change), or with `self` one that is made for this process. `watch_namespaces` outweighs what the program says about
+the namespaces that it watches; without it that counts.
 
 | argument | environment | file | default | what |
 | --- | --- | --- | --- | --- |
 | name | KUBEWRIGHT_NAME | name | kubewright | who reports and owns fields; also the lease, if not named |
 | namespace | KUBEWRIGHT_NAMESPACE | namespace | | of the lease; also what a namespaced operator watches |
+| watch_namespaces | KUBEWRIGHT_WATCH_NAMESPACES | watchNamespaces | | what is watched, as `a,b`; also WATCH_NAMESPACE |
 | leader_election | KUBEWRIGHT_LEADER_ELECTION | leaderElection | false | of several replicas only the leader works |
 | lease_name | KUBEWRIGHT_LEASE_NAME | leaseName | | of the lease, the same for all replicas |
 | lease_duration | KUBEWRIGHT_LEASE_DURATION | leaseDuration | 15 | how long a lease is valid without renewal |
@@ -45,6 +47,7 @@ from typing import Any, Final, Literal, final
 
 import msgspec
 
+from kubewright.api.names import dns1123_label_errors
 from kubewright.api.times import Duration
 from kubewright.errors import ConfigError, DecodeError
 from kubewright.manager.addresses import is_loopback, parse_address
@@ -65,6 +68,7 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str = "kubewright"
     namespace: str = ""
+    watch_namespaces: tuple[str, ...] = ()
     leader_election: bool = False
     lease_name: str = ""
     lease_duration: float = 15.0
@@ -91,6 +95,9 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def __post_init__(self) -> None:
         self.lease_times()
+        for name in self.watch_namespaces:
+            if problems := dns1123_label_errors(name):
+                raise ConfigError(f"the namespace to watch {name!r} cannot be used: {problems[0]}")
         for what in ("health_address", "metrics_address", "debug_address"):
             parse_address(getattr(self, what), what=what.replace("_", " "))
         debug = parse_address(self.debug_address, what="debug address")
@@ -138,6 +145,7 @@ _FILE_KEYS: Final = {field.encode_name: name for name, field in _FIELDS.items()}
 _VARIABLES: Final = {
     # What projects made by kubebuilder are started with; our own name for it comes later and so wins.
     "ENABLE_WEBHOOKS": "webhooks",
+    "WATCH_NAMESPACE": "watch_namespaces",
     **{f"{_PREFIX}{name.upper()}": name for name in _FIELDS},
 }
 
@@ -208,6 +216,8 @@ def convert_option(name: str, value: Any, where: str) -> Any:
         return _seconds(value, where)
     if wanted is int:
         return _number(value, where)
+    if wanted == tuple[str, ...]:
+        return _words(value, where)
     if not isinstance(value, str) and not (isinstance(value, int) and name.endswith("_address")):
         raise ConfigError(f"{where} is {value!r}; it takes text")
     try:
@@ -224,6 +234,14 @@ def _yes_or_no(value: Any, where: str) -> bool:
     if word in _YES or word in _NO:
         return word in _YES
     raise ConfigError(f"{where} is {value!r}; it takes true or false")
+
+
+def _words(value: Any, where: str) -> tuple[str, ...]:
+    """Several words: a list, or text with commas."""
+    found = value.split(",") if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(word, str) for word in found):
+        raise ConfigError(f"{where} is {value!r}; it takes words with commas between them, such as shop,store")
+    return tuple(dict.fromkeys(word.strip() for word in found if word.strip()))
 
 
 def _number(value: Any, where: str) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, cast, final, runtime_checkable
@@ -36,6 +36,7 @@ __all__ = (
     "Runnable",
     "RunnableGroup",
     "Runnables",
+    "StartingRunnable",
     "StoppableRunnable",
     "group_of",
     "is_webhook",
@@ -61,8 +62,9 @@ class RunnableGroup(IntEnum):
 class Runnable(Protocol):
     """Something that works until it is cancelled.
 
-    It may also have the members of `LeaderElectionRunnable`, `ReadyRunnable` and `StoppableRunnable`, a `group`, and
-    `may_end = True` if returning is no failure. Cancelled, it may finish what it has begun; cancelled again, it ends.
+    It may also have the members of `LeaderElectionRunnable`, `ReadyRunnable`, `StartingRunnable` and
+    `StoppableRunnable`, a `group`, and `may_end = True` if returning is no failure. Cancelled, it may finish what it
+    has begun; cancelled again, it ends.
     """
 
     @property
@@ -84,6 +86,16 @@ class ReadyRunnable(Protocol):
     """A runnable that others wait for: the next group starts when it is ready."""
 
     async def wait_ready(self) -> None: ...
+
+
+@runtime_checkable
+class StartingRunnable(Protocol):
+    """A runnable that may fail at its start: the start of the manager ends, or fails, with that of all of these.
+
+    Nothing else waits for it: a process is ready to be asked before its last controller has begun.
+    """
+
+    async def wait_started(self) -> None: ...
 
 
 @runtime_checkable
@@ -183,7 +195,11 @@ class Runnables:
         self._started.add(group)
         for runnable in self._members[group]:
             self._start(runnable)
-        await self._wait_ready([member for member in self._members[group] if isinstance(member, ReadyRunnable)])
+        await self._wait(member.wait_ready() for member in self._members[group] if isinstance(member, ReadyRunnable))
+
+    async def wait_started(self) -> None:
+        """Wait until those that run have started. Raises the failure of any member meanwhile."""
+        await self._wait(member.wait_started() for member in self._tasks if isinstance(member, StartingRunnable))
 
     @property
     def failure(self) -> BaseException | None:
@@ -232,9 +248,9 @@ class Runnables:
         may_end = bool(getattr(runnable, "may_end", False))
         self._tasks[runnable] = self._supervised.start(runnable.run(), name=runnable.name, may_end=may_end)
 
-    async def _wait_ready(self, members: list[ReadyRunnable]) -> None:
+    async def _wait(self, conditions: Iterable[Coroutine[Any, Any, None]]) -> None:
         failure = asyncio.ensure_future(self.wait_failure())
-        waits = [asyncio.ensure_future(member.wait_ready()) for member in members]
+        waits = [asyncio.ensure_future(condition) for condition in conditions]
         left = set(waits)
         try:
             while left:

@@ -27,7 +27,8 @@ __all__ = ("ManagerSetup", "setup_with_manager", "single_setup")
 
 SetUp = Callable[[Any], None]
 
-_OF_THE_PROJECT: Final = ("name", "namespace")
+_OF_THE_PROJECT: Final = {"name": "name", "namespace": "namespace", "watch_namespaces": "namespaces"}
+"""Options that the generated manifests have to know, and what they are called in pyproject.toml."""
 
 
 @final
@@ -42,11 +43,11 @@ class ManagerSetup:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
-        for option in _OF_THE_PROJECT:
+        for option, key in _OF_THE_PROJECT.items():
             if option in self.defaults:
                 raise ConfigError(
-                    f"{self}: the operator's {option} is said under [tool.kubewright] in pyproject.toml, or with "
-                    f"--{option}; leave it out of the defaults"
+                    f"{self}: {option} is said with {key} under [tool.kubewright] in pyproject.toml, or with "
+                    f"--{option.replace('_', '-')}; leave it out of the defaults"
                 )
 
     def __call__(self, manager: Any) -> None:

@@ -1,13 +1,6 @@
 """The webhooks of a manager: the server, and what registers it with the API server.
 
-Where the certificate comes from, and who registers the webhooks:
-
-| `webhook_certificates` | certificate | webhooks are registered by |
-| --- | --- | --- |
-| a folder | tls.crt and tls.key in it, such as cert-manager's | generated manifests |
-| `secret` | made by the operator, kept in a Secret, rotated | generated manifests; the operator injects the CA |
-| `local` | made for this process | the process itself, for as long as it runs |
-| `auto` | the folder that controllers in Go use, if it holds a certificate; in a pod `secret`, else `local` | |
+Where the certificate comes from, and who registers the webhooks, is in `webhook_certificates`.
 
 With `webhook_registration` the operator writes its webhook configurations itself instead of relying on manifests. A
 certificate source given to the manager in the program takes precedence; then the program registers the webhooks itself.
@@ -16,27 +9,22 @@ certificate source given to the manager in the program takes precedence; then th
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Final, Protocol, final
+from typing import Protocol, final
 
 from kubewright._base.clock import Clock
 from kubewright._base.tasks import Tasks, cancel_and_wait
 from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
-from kubewright.errors import ConfigError
 from kubewright.manager.options import ManagerOptions
+from kubewright.manager.webhook_certificates import certificate_choice
 from kubewright.webhooks.certificates.files import FileCertificates
 from kubewright.webhooks.certificates.sources import CertificateSource
 from kubewright.webhooks.serving.router import WebhookDeclaration, WebhookObserver, WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer
 
 __all__ = ("ServedWebhooks", "served_webhooks")
-
-# The default CertDir of controller-runtime. A fixed path: Go projects mount their certificates there.
-_GO_FOLDER: Final = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108 - only read, and filled by a mount
 
 
 class _Registration(Protocol):
@@ -142,7 +130,7 @@ def served_webhooks(
     )
     if certificates is not None:
         return ServedWebhooks(server)
-    choice = _choice(options, config)
+    choice = certificate_choice(options, config)
     if choice == "local":
         from kubewright.webhooks.registration.local import (
             LocalWebhooks,  # each choice brings its own imports
@@ -164,22 +152,6 @@ def served_webhooks(
         return _from_secret(server, declared, options=options, client=client, clock=clock)
     server.certificates = FileCertificates(choice, clock=clock)
     return ServedWebhooks(server)
-
-
-def _choice(options: ManagerOptions, config: Config | None) -> str:
-    """`secret`, `local`, or a folder."""
-    if options.webhook_certificates != "auto":
-        return options.webhook_certificates
-    if (_GO_FOLDER / "tls.crt").exists():
-        return str(_GO_FOLDER)
-    if os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return "secret"
-    if config is None and not options.webhook_address:
-        raise ConfigError(
-            "the webhooks have no certificate and no address at which the cluster could call them: give the manager a "
-            "Config instead of a client, or its certificates, or set webhook_address"
-        )
-    return "local"
 
 
 def _from_secret(

@@ -38,15 +38,16 @@ def add_api(
     version: str,
     kind: str,
     plural: str = "",
-    namespaced: bool = True,
+    namespaced: bool | None = None,
     resource: bool | None = None,
-    controller: bool = True,
+    controller: bool | None = None,
     overwrite: bool = False,
 ) -> Project:
     """Add a kind: with a class unless it is built in, and a controller.
 
     `resource` is True for a kind of the project's own, False for a built-in one, None for whichever it is. With
-    `overwrite` a kind that exists already is written again.
+    `overwrite` a kind that exists already is written again; what it has, it keeps. A plural and a scope that are not
+    given are those that the kind has in the project. One version has the controller: the first, if it is not said.
     """
     names.check_version(version)
     names.check_kind(kind)
@@ -55,16 +56,23 @@ def add_api(
         raise ConfigError(
             f"{kind} in {group}/{version} is no kind of Kubernetes, so it needs a class; leave --resource=false out"
         )
+    others = [] if builtin is not None else _other_versions(project, group, version, kind)
+    if controller is None:
+        controller = not any(other.controller for other in others)
     if builtin is not None and not controller:
         raise ConfigError(f"{kind} is a kind of Kubernetes: without a controller there is nothing to write")
+    present = project.find(group, version, kind)
+    alike = next((entry for entry in (present, *others) if entry is not None and entry.resource), None)
+    if namespaced is None:
+        namespaced = alike.namespaced if alike is not None else True
     entry = builtin or Kind(
         group=group,
         version=version,
         kind=kind,
-        plural=plural or pluralize(kind),
+        plural=plural or (alike.plural if alike is not None else pluralize(kind)),
         namespaced=namespaced,
         resource=True,
-        storage=not _other_versions(project, group, version, kind),
+        storage=not others,
     )
     entry = msgspec.structs.replace(entry, controller=controller)
     return _with_api(project, entry, overwrite=overwrite)
@@ -77,7 +85,8 @@ def _with_api(project: Project, entry: Kind, *, overwrite: bool) -> Project:
             raise ConfigError(
                 f"{entry.kind} in {entry.version} is in the project already; use --force to write its files again"
             )
-        entry = msgspec.structs.replace(entry, webhooks=known.webhooks, storage=known.storage)
+        controller = known.controller or entry.controller
+        entry = msgspec.structs.replace(entry, webhooks=known.webhooks, storage=known.storage, controller=controller)
     for other in _other_versions(project, entry.group, entry.version, entry.kind):
         if other.namespaced != entry.namespaced or other.plural != entry.plural:
             raise ConfigError(

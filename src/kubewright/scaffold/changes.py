@@ -3,6 +3,9 @@
 `.kubewright/rendered.json` holds the last rendering, so that adding a kind, editing the project and updating it to
 newer templates are one operation: a three-way merge for each file. Everything is planned before anything is written; a
 plan with conflicts is refused while the folder is unchanged.
+
+Where `kubewright edit` and the user changed the same lines, nobody has to choose: what was asked for goes into files
+that have to agree with PROJECT, and everything else stays as the user wrote it. The plan names the lines.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Literal, final
 
 import msgspec
 
@@ -23,6 +26,12 @@ from kubewright.scaffold.three_way_merge import merge
 __all__ = ("RENDERED", "Plan", "last_rendered", "plan", "write")
 
 RENDERED: Final = ".kubewright/rendered.json"
+_LISTS: Final = ("kustomization.yaml", "pyproject.toml")
+"""Files in which lines that both sides added at one place do not contradict each other."""
+_PROSE: Final = "README.md"
+"""Nothing depends on it, so what its author wrote is never an obstacle."""
+_SETTINGS: Final = ("pyproject.toml", "config/default/", "config/manager/")
+"""Files that say what PROJECT says: if they contradict it, the operator is not the one that it describes."""
 
 
 @final
@@ -41,6 +50,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Unedited files that no template makes any more."""
     left_over: tuple[str, ...] = ()
     """Edited files that no template makes any more; the user has to decide."""
+    kept: dict[str, tuple[str, ...]] = {}
+    """Files in which the user's lines stay, and the lines that the templates have instead."""
+    replaced: dict[str, tuple[str, ...]] = {}
+    """Files that have to agree with PROJECT, and the lines of the user that were replaced there."""
 
 
 def last_rendered(folder: Path) -> dict[str, str]:
@@ -59,10 +72,18 @@ def last_rendered(folder: Path) -> dict[str, str]:
     return rendered
 
 
-def plan(folder: Path, project: Project, *, replace: Collection[str] = ()) -> Plan:
-    """How to bring the folder to that project; files in `replace` are overwritten, edited or not."""
+def plan(
+    folder: Path, project: Project, *, replace: Collection[str] = (), before: Project | None = None, mark: bool = False
+) -> Plan:
+    """How to bring the folder to that project; files in `replace` are overwritten, edited or not.
+
+    `before` is the project whose options are edited. With `mark` every conflict is one, to be marked in the files.
+    """
     base, new = last_rendered(folder), render_project(project)
+    former = {} if before is None else render_project(before)
     writes: dict[str, str] = {}
+    kept: dict[str, tuple[str, ...]] = {}
+    replaced: dict[str, tuple[str, ...]] = {}
     conflicts, existing, missing = [], [], []
     for path, text in new.items():
         current = _text(folder / path)
@@ -75,21 +96,39 @@ def plan(folder: Path, project: Project, *, replace: Collection[str] = ()) -> Pl
         elif current is None:
             missing += [path] if base[path] != text else []
         else:
-            merged = merge(base[path], current, text, both=path.endswith("kustomization.yaml"))
+            prefer = None if mark else _preferred(path, project, base[path], former.get(path))
+            merged = merge(base[path], current, text, both=path.endswith(_LISTS), prefer=prefer)
             if merged.text != current:
                 writes[path] = merged.text
             conflicts += [path] if merged.conflicts else []
+            if merged.dropped:
+                (kept if prefer == "mine" else replaced)[path] = merged.dropped
     own = {FILE: project.dump(), RENDERED: _rendered_json(new)}
     writes |= {path: text for path, text in own.items() if _text(folder / path) != text}
-    former = {path: _text(folder / path) for path in sorted(base.keys() - new.keys())}
+    gone = {path: _text(folder / path) for path in sorted(base.keys() - new.keys())}
     return Plan(
         writes=writes,
         conflicts=tuple(conflicts),
         existing=tuple(existing),
         missing=tuple(missing),
-        removes=tuple(path for path, text in former.items() if text == base[path]),
-        left_over=tuple(path for path, text in former.items() if text not in (None, base[path])),
+        removes=tuple(path for path, text in gone.items() if text == base[path]),
+        left_over=tuple(path for path, text in gone.items() if text not in (None, base[path])),
+        kept=kept,
+        replaced=replaced,
     )
+
+
+def _preferred(path: str, project: Project, base: str, former: str | None) -> Literal["mine", "new"] | None:
+    """Whose lines are taken where both sides changed the same ones; None if only the user can tell.
+
+    `former` is what these templates make of the project before it is edited. Where `base` is different, the templates
+    have changed, too, and what was asked for cannot be told from that.
+    """
+    if former is None:
+        return "mine" if path == _PROSE else None
+    if path.startswith(_SETTINGS) or path == f"{project.package}/__main__.py":
+        return "new" if base == former else None
+    return "mine"
 
 
 def write(folder: Path, planned: Plan) -> None:

@@ -6,8 +6,10 @@ webhook configurations) are not here: `kubewright generate` writes them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from kubewright._base.version import __version__
 from kubewright.api.kinds import pluralize
@@ -25,10 +27,13 @@ _PROJECT: Final = {
     "Makefile": "project/Makefile",
     "README.md": "project/README.md",
     "pyproject.toml": "project/pyproject.toml",
+    "wheels/README.md": "project/wheels.md",
     "config/default/kustomization.yaml": "config/default.yaml",
     "config/default/metrics_service.yaml": "config/metrics_service.yaml",
+    "config/manager/controller_manager_config.yaml": "config/controller_manager_config.yaml",
     "config/manager/kustomization.yaml": "config/manager_kustomization.yaml",
     "config/manager/manager.yaml": "config/manager.yaml",
+    "config/daemonset/kustomization.yaml": "config/daemonset.yaml",
     "config/network-policy/allow-metrics-traffic.yaml": "config/metrics_traffic.yaml",
     "config/network-policy/kustomization.yaml": "config/network_kustomization.yaml",
     "config/prometheus/kustomization.yaml": "config/prometheus_kustomization.yaml",
@@ -44,6 +49,12 @@ _WITH_WEBHOOKS: Final = {
     "config/manager/manager_webhook_patch.yaml": "config/manager_webhook_patch.yaml",
     "config/network-policy/allow-webhook-traffic.yaml": "config/webhook_traffic.yaml",
 }
+_TESTS: Final = {"operator": "test_operator_kind"}
+"""The module of a kind's tests where another has the usual name."""
+_VARIABLES: Final = frozenset(
+    ("audit", "cached", "client", "ctx", "errors", "labels", "new", "old", "request", "sample", "warnings")
+)
+"""Names that mean something as a parameter, or that the functions of the templates use themselves."""
 _MAX_LINE_LENGTH: Final = 120
 _MAX_VARIABLE_LENGTH: Final = 16
 
@@ -72,12 +83,12 @@ def files_of_kind(project: Project, kind: Kind) -> dict[str, str]:
     if kind.resource:
         version = f"{root}/api/{kind.version}"
         files[f"{version}/__init__.py"] = _docstring(f"Kinds in version {kind.version}.")
-        files[f"{version}/{module}.py"] = render("python/kind.py", p=project, k=kind, plural=pluralize(kind.kind))
+        files[f"{version}/{module}.py"] = _kind(project, kind)
         files[f"config/samples/{_sample(project, kind)}"] = render("config/sample.yaml", p=project, k=kind)
     if kind.controller:
         files[f"{root}/controllers/{module}.py"] = _controller(project, kind)
         if kind.resource:
-            files[f"tests/test_{module}.py"] = _test(project, kind)
+            files[f"tests/{_TESTS.get(module, f'test_{module}')}.py"] = _test(project, kind)
     if kind.has_webhooks:
         files[f"{root}/webhooks/{kind.version}/__init__.py"] = _docstring(f"Webhooks for version {kind.version}.")
         files[f"{root}/webhooks/{kind.version}/{module}.py"] = _webhook(project, kind)
@@ -112,19 +123,49 @@ def _source(project: Project, kind: Kind) -> str:
     return f"{project.package}.api.{kind.version}.{kind.module}"
 
 
+def _library(kind: Kind, name: str) -> str:
+    """What a class of the library is called in the modules of a kind: its name, unless the kind has the same."""
+    return f"Base{name}" if name == kind.kind else name
+
+
+def _imported(kind: Kind, *names: str) -> list[str]:
+    """The same names for an import."""
+    return [name if _library(kind, name) == name else f"{name} as {_library(kind, name)}" for name in names]
+
+
+def _render_module(name: str, project: Project, kind: Kind, names: Mapping[str, Iterable[str]], **values: Any) -> str:
+    return render(
+        name,
+        p=project,
+        k=kind,
+        v=_variable(kind),
+        lib=partial(_library, kind),
+        imports=_imports(project, names),
+        **values,
+    )
+
+
+def _kind(project: Project, kind: Kind) -> str:
+    names = {
+        "kubewright": _imported(kind, "Field", "Resource", "Spec", "Status"),
+        "typing": _imported(kind, "Annotated"),
+    }
+    return _render_module("python/kind.py", project, kind, names, plural=pluralize(kind.kind))
+
+
 def _controller(project: Project, kind: Kind) -> str:
-    imports = _imports(project, {"kubewright": ["Context", "controller"], _source(project, kind): [kind.kind]})
-    return render("python/controller.py", p=project, k=kind, v=_variable(kind), imports=imports)
+    names = {"kubewright": _imported(kind, "Context", "controller"), _source(project, kind): [kind.kind]}
+    return _render_module("python/controller.py", project, kind, names)
 
 
 def _test(project: Project, kind: Kind) -> str:
     names = {
-        "kubewright": ["Client", "find_condition"],
+        "kubewright": _imported(kind, "Client", "find_condition"),
         "kubewright.testing": ["until"],
         _source(project, kind): [kind.kind, f"{kind.kind}Spec"],
     }
-    space = project.home if project.namespaced else "default"
-    return render("python/test_kind.py", p=project, k=kind, space=space, imports=_imports(project, names))
+    space = project.watched[0] if project.watched else "default"
+    return _render_module("python/test_kind.py", project, kind, names, space=space)
 
 
 def _other_versions(project: Project, kind: Kind) -> list[str]:
@@ -143,15 +184,14 @@ def _webhook(project: Project, kind: Kind) -> str:
     words += ["convert"] if others else []
     words += [word for word, wanted in (("default", hooks.defaulting), ("validate", hooks.validation)) if wanted]
     words.sort(key=lambda word: (word.islower(), word))  # classes first, as linters require
-    names = {"kubewright": words, _source(project, kind): [name]}
+    names = {"kubewright": _imported(kind, *words), _source(project, kind): [name]}
     if others:
         names["kubewright.api"] = ["from_tree", "to_tree"]
         names[_source(project, kind)] += [f"{name}Spec", f"{name}Status"]
     for version in others:
         module = f"{project.package}.api.{version}.{kind.module}"
         names[module] = [f"{name}{part} as {name}{part}{version.capitalize()}" for part in ("", "Spec", "Status")]
-    values = {"others": others, "on": _on, "v": _variable(kind), "imports": _imports(project, names)}
-    return render("python/webhook.py", p=project, k=kind, **values)
+    return _render_module("python/webhook.py", project, kind, names, others=others, on=_on)
 
 
 def _webhook_test(project: Project, kind: Kind) -> str:
@@ -169,8 +209,7 @@ def _webhook_test(project: Project, kind: Kind) -> str:
         names["kubewright"] = ["ObjectMeta"]
     for version in others:
         names[f"{project.package}.api.{version}.{module}"] = [f"{kind.kind} as {kind.kind}{version.capitalize()}"]
-    values = {"others": others, "v": _variable(kind), "imports": _imports(project, names)}
-    return render("python/test_webhook.py", p=project, k=kind, **values)
+    return _render_module("python/test_webhook.py", project, kind, names, others=others)
 
 
 def _on(operations: Sequence[str]) -> str:
@@ -182,11 +221,12 @@ def _on(operations: Sequence[str]) -> str:
 
 
 def _imports(project: Project, names: Mapping[str, Iterable[str]]) -> str:
-    """Import statements in the order that linters require: third parties first, then the project's own."""
+    """Import statements in the order that linters require: Python's own, third parties, then the project's own."""
     ours = f"{project.package}."
+    origins = {module: (module in sys.stdlib_module_names, module.startswith(ours)) for module in names}
     blocks = [
-        [line for module in sorted(names) if module.startswith(ours) == own for line in _import(module, names[module])]
-        for own in (False, True)
+        [line for module in sorted(names) if origins[module] == origin for line in _import(module, names[module])]
+        for origin in ((True, False), (False, False), (False, True))
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -194,7 +234,8 @@ def _imports(project: Project, names: Mapping[str, Iterable[str]]) -> str:
 def _import(module: str, names: Iterable[str]) -> list[str]:
     plain = [name for name in names if " as " not in name]
     statements = [*([plain] if plain else []), *([name] for name in names if " as " in name)]
-    return [line for words in statements for line in _statement(module, words)]
+    ordered = sorted(statements, key=lambda words: (words[0].partition(" ")[0].islower(), words[0]))
+    return [line for words in ordered for line in _statement(module, words)]
 
 
 def _statement(module: str, names: Sequence[str]) -> list[str]:
@@ -207,5 +248,6 @@ def _statement(module: str, names: Sequence[str]) -> list[str]:
 
 
 def _variable(kind: Kind) -> str:
-    """The name of an object in the code: its kind, unless that would make lines too long."""
-    return kind.module if len(kind.module) <= _MAX_VARIABLE_LENGTH else "obj"
+    """The name of an object in the code: its kind, unless that is taken or would make lines too long."""
+    taken = kind.module in _VARIABLES or len(kind.module) > _MAX_VARIABLE_LENGTH
+    return "obj" if taken else kind.module

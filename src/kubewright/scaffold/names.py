@@ -34,6 +34,8 @@ __all__ = (
 _VERSION: Final = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _OUR_MODULES: Final = frozenset(("kubewright", "api", "controllers", "webhooks", "tests", "test", "src", "config"))
+_SKIPPED_MODULES: Final = frozenset(("conftest", "tests"))
+"""Modules in which nothing is looked for when an operator is loaded."""
 _MAX_NAME_LENGTH: Final = 40
 """Leaves room for the suffixes of kustomize, such as `-controller-manager-metrics-service`."""
 
@@ -116,7 +118,7 @@ def check_plural(plural: str) -> None:
 def module_name(kind: str) -> str:
     """The module of a kind: `podset` for PodSet."""
     name = kind.lower()
-    return f"{name}_" if keyword.iskeyword(name) else name
+    return f"{name}_" if keyword.iskeyword(name) or name in _SKIPPED_MODULES else name
 
 
 def is_builtin_group(group: str) -> bool:

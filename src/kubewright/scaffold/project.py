@@ -83,10 +83,21 @@ class Project(
     """Where the operator runs; `<name>-system` if empty."""
     namespaced: bool = False
     """It works only in its own namespace."""
+    namespaces: tuple[str, ...] = ()
+    """It works only in these."""
     resources: tuple[Kind, ...] = ()
 
     @classmethod
-    def new(cls, *, name: str, domain: str, owner: str = "", namespace: str = "", namespaced: bool = False) -> Project:
+    def new(
+        cls,
+        *,
+        name: str,
+        domain: str,
+        owner: str = "",
+        namespace: str = "",
+        namespaced: bool = False,
+        namespaces: tuple[str, ...] = (),
+    ) -> Project:
         """A project without kinds; its names are checked."""
         names.check_domain(domain)
         names.check_project_name(name)
@@ -97,12 +108,18 @@ class Project(
             owner=owner,
             namespace=namespace,
             namespaced=namespaced,
+            namespaces=namespaces,
         ).validated()
 
     @property
     def home(self) -> str:
         """The operator's namespace."""
         return self.namespace or f"{self.project_name}-system"
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The namespaces that it works in; empty for all."""
+        return self.namespaces or ((self.home,) if self.namespaced else ())
 
     def full_group(self, kind: Kind) -> str:
         """The API group of a kind on the API server; empty for core."""
@@ -130,17 +147,18 @@ class Project(
         names.check_package(self.package)
         if not self.owner.isprintable():
             raise ConfigError(f"the owner {self.owner!r} cannot be used: it is one line of visible characters")
-        if problems := dns1123_label_errors(self.home):
-            raise ConfigError(f"the namespace {self.home!r} cannot be used: {problems[0]}")
-        owners: dict[tuple[str, str], str] = {}
+        for namespace in (self.home, *self.namespaces):
+            if problems := dns1123_label_errors(namespace):
+                raise ConfigError(f"the namespace {namespace!r} cannot be used: {problems[0]}")
+        owners: dict[str, Kind] = {}
         for entry in self.resources:
             _check_entry(entry, self.domain)
-            group = self.full_group(entry)
-            first = owners.setdefault((entry.version, entry.module), group)
-            if first != group:
+            # The modules of controllers and tests are called after the kind alone.
+            first = owners.setdefault(entry.module, entry)
+            if (self.full_group(first), first.kind) != (self.full_group(entry), entry.kind):
                 raise ConfigError(
-                    f"{entry.kind} in {group or 'core'} and in {first or 'core'} would be one module; "
-                    "give one of the two kinds another name"
+                    f"{entry.kind} in {self.full_group(entry) or 'core'} and {first.kind} in "
+                    f"{self.full_group(first) or 'core'} would be one module; give one of the two kinds another name"
                 )
         return self
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kubewright.testing.faults import FaultyTransport, status
     from kubewright.testing.operators import RunningOperator, running
     from kubewright.testing.round_trips import assert_round_trip
+    from kubewright.testing.time_limits import time_limit
     from kubewright.testing.waiting import gone, until
 else:
     __getattr__, __dir__ = lazy(
@@ -22,6 +23,7 @@ else:
             "kubewright.testing.faults": ("FaultyTransport", "status"),
             "kubewright.testing.operators": ("RunningOperator", "running"),
             "kubewright.testing.round_trips": ("assert_round_trip",),
+            "kubewright.testing.time_limits": ("time_limit",),
             "kubewright.testing.waiting": ("gone", "until"),
         },
     )
@@ -35,5 +37,6 @@ __all__ = (
     "gone",
     "running",
     "status",
+    "time_limit",
     "until",
 )

@@ -5,23 +5,24 @@
         shop = await until(operator.client, Shop, ObjectKey("default", "corner"), lambda shop: shop.status.open)
 
 It installs the CRDs, applies the roles of `kubewright generate`, and runs the manager in this process as the service
-account they are bound to. Requests that RBAC denied are in `forbidden`, and fail the test when the block ends: a
-missing permission is found here and not in production. Webhooks are served on loopback and registered. Every request of
-the operator goes through `faults`, where a test breaks it.
+account they are bound to. Requests that RBAC denied are in `forbidden`, exceptions of the operator's code in `errors`;
+both fail the test when the block ends, so that they are found here and not in production. Webhooks are served on
+loopback and registered. Every request of the operator goes through `faults`, where a test breaks it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 from uuid import uuid4
 
 from kubewright._base import yaml
 from kubewright._base.clock import Clock
+from kubewright._base.log_formats import stack_of
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.api.dynamic import Dynamic
@@ -50,12 +51,17 @@ from kubewright.k8s.core.v1 import Namespace
 from kubewright.manager.manager import Manager
 from kubewright.manager.operator import Operator, load_operator, operator_of
 from kubewright.manager.options import ManagerOptions
+from kubewright.manager.runnables import is_webhook
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
+from kubewright.testing.operator_log import OperatorLog, shown_logs
+from kubewright.testing.time_limits import TimeLimit
 from kubewright.testing.waiting import key_in
+from kubewright.webhooks.registration.local_processes import remove_dead
 
 if TYPE_CHECKING:
     from kubewright.webhooks.registration.local import LocalWebhooks
+    from kubewright.webhooks.serving.router import WebhookDeclaration
 
 __all__ = ("RunningOperator", "running")
 
@@ -74,13 +80,25 @@ _TICK: Final = 0.1
 class RunningOperator:
     """What a test works with."""
 
-    def __init__(self, *, client: Client, manager: Manager, operator: Operator, faults: FaultyTransport) -> None:
+    def __init__(
+        self, *, client: Client, manager: Manager, operator: Operator, faults: FaultyTransport, log: OperatorLog
+    ) -> None:
         self.client = client
         """The administrator's."""
         self.manager = manager
         self.operator = operator
         self.faults = faults
         """What the operator's own requests go through."""
+        self._log = log
+
+    @property
+    def errors(self) -> list[Exception]:
+        """What the operator's code raised and nobody caught, oldest first: in reconcilers, mappings, webhooks.
+
+        Errors of `kubewright.errors` are not among them: a request that fails is tried again, and `Terminal` is an
+        answer. The first hundred are kept.
+        """
+        return list(self._log.errors)
 
     @property
     def forbidden(self) -> list[str]:
@@ -109,8 +127,9 @@ class RunningOperator:
         changed = asyncio.Event()
         with cache.use(kind, scope=scope) as informer:
             subscription = informer.subscribe(lambda _: changed.set())
+            limit = TimeLimit(timeout)
             try:
-                async with asyncio.timeout(timeout):
+                async with limit:
                     await subscription.wait_for_sync()
                     while not predicate(informer.store.get(key)):
                         changed.clear()
@@ -119,7 +138,8 @@ class RunningOperator:
                 shown = informer.store.get(key)
                 seen = "no such object" if shown is None else f"\n{yaml.dump(to_tree(shown))}"
                 raise AssertionError(
-                    f"{kind.__name__} {key} is not as expected in the cache after {timeout:g} s; it holds {seen}"
+                    f"{kind.__name__} {key} is not as expected in the cache after {limit}; it holds {seen}"
+                    f"{shown_logs()}"
                 ) from None
             finally:
                 subscription.close()
@@ -132,56 +152,73 @@ class RunningOperator:
         may start the next reconcile at any time.
         """
         controllers = self.manager.controllers
+        limit = TimeLimit(timeout)
         try:
-            async with asyncio.timeout(timeout):
+            async with limit:
                 while any(len(each.queue) or each.queue.processing() for each in controllers):
                     for each in controllers:
                         await each.queue.idle()
         except TimeoutError:
             busy = [f"{each.name} {key}" for each in controllers for key in each.queue.processing()]
             raise AssertionError(
-                f"the operator is not idle after {timeout:g} s: {', '.join(busy) or 'no worker takes what is queued'}"
+                f"the operator is not idle after {limit}: {', '.join(busy) or 'no worker takes what is queued'}"
+                f"{shown_logs()}"
             ) from None
 
 
 @asynccontextmanager
 async def running(
-    operator: str | Operator | Declaration[Any] | type,
-    *,
+    *operators: str | Operator | Declaration[Any] | WebhookDeclaration | type,
     on: Cluster,
     webhooks: bool = True,
     admin: bool = False,
     clock: Clock | None = None,
     scopes: Mapping[type[KubeObject], Scope] | None = None,
+    expected_errors: Iterable[type[Exception]] = (),
     **options: Any,
 ) -> AsyncIterator[RunningOperator]:
-    """Run an operator, given as its package, its folder or loaded, or a single controller, until the block ends.
+    """Run an operator, given as its package, folder or loaded, or as controllers and webhooks, until the block ends.
 
-    `admin` gives it all rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all
-    objects ten times a second. Other arguments are those of `ManagerOptions`; they win over what the operator says
-    below `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not
-    count. The CRDs, roles and objects stay in the cluster.
+    If it fails, at its start or later, the block is cancelled, and the cause is raised instead. `admin` gives it all
+    rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all objects ten times a
+    second. An exception of the operator's code fails the test when the block ends, unless it is one of
+    `expected_errors`. Other arguments are those of `ManagerOptions`; they win over what the operator says below
+    `setup_with_manager`, no port is opened unless one asks for it here, and options from the environment do not count.
+    The CRDs, roles and objects stay in the cluster.
     """
-    found = _loaded(operator)
+    found = _loaded(operators)
+    if not isinstance(on, Cluster):
+        raise ConfigError(f"running(on=...) takes a cluster, as in Cluster.embedded(), and was given {on!r:.100}")
     config = on.config
     async with connect(config, field_manager=_MANAGER) as client:
+        await remove_dead(client)
         local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
         if local is not None:
             await local.release_conversions()
-        await install_crds(client, *operator_crds(found).values())
+        # A large schema takes a while: the cluster, which may be on this loop, goes on meanwhile.
+        crds = await asyncio.to_thread(operator_crds, found, webhooks=webhooks)
+        await install_crds(client, *crds.values())
         await _grant(client, found)
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))
         wire = FaultyTransport(default_transport(config))
+        log = OperatorLog(found.name)
         async with Client(RetryingTransport(wire), namespace=found.namespace, field_manager=found.name) as own:
             manager = _manager(found, own, local, clock=clock, scopes=scopes, options=options)
-            async with _converting(local), _advancing_at_end(clock) as ending, manager:
-                try:
-                    if webhooks and found.webhooks:
-                        await _until_webhooks_in_effect(client)
-                    yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
-                finally:
-                    ending.set()
+            log.follow(manager.controllers)
+            with log.kept():
+                async with (
+                    _converting(local),
+                    _advancing_at_end(clock) as ending,
+                    _at_work(manager, log),
+                    _cancelled_on_failure(manager),
+                ):
+                    try:
+                        if webhooks and found.webhooks:
+                            await _until_webhooks_in_effect(client)
+                        yield RunningOperator(client=client, manager=manager, operator=found, faults=wire, log=log)
+                    finally:
+                        ending.set()
         if webhooks and found.webhooks:
             with suppress(TransportError):  # the test has stopped the server, too
                 await _until_webhooks_in_effect(client)
@@ -190,6 +227,25 @@ async def running(
                 f"the roles of {found.name} do not allow what it asked for: {'; '.join(wire.forbidden)}. "
                 "Declare it with `rbac(...)` or `owns`, then run `kubewright generate`"
             )
+        if raised := log.unexpected(tuple(expected_errors)):
+            stacks = "\n".join(stack_of(error) for error in raised)
+            raise AssertionError(
+                f"the code of {found.name} raised what nobody caught; if a test means it to, name the class in "
+                f"expected_errors=[...]\n{stacks}"
+            ) from raised[0]
+
+
+@asynccontextmanager
+async def _at_work(manager: Manager, log: OperatorLog) -> AsyncIterator[None]:
+    """The manager, whose tasks log as the operator; the test, in the same task as the start, does not."""
+    with log.speaking():
+        await manager.__aenter__()
+    try:
+        yield
+    except BaseException as error:
+        await manager.__aexit__(type(error), error, error.__traceback__)
+        raise
+    await manager.__aexit__(None, None, None)
 
 
 @asynccontextmanager
@@ -229,12 +285,52 @@ async def _advancing_at_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]
             await cancel_and_wait(mover)
 
 
-def _loaded(operator: str | Operator | Declaration[Any] | type) -> Operator:
-    if isinstance(operator, Declaration):
-        return operator_of(operator)
-    if isinstance(operator, type):
-        raise ConfigError(f"{operator.__name__} is no controller; write @controller(Kind) above the class")
-    return load_operator(operator) if isinstance(operator, str) else operator
+@asynccontextmanager
+async def _cancelled_on_failure(manager: Manager) -> AsyncIterator[None]:
+    """A test that waits for an operator that has ended would wait in vain: end it, and raise why.
+
+    The block of a fixture runs in a task that is over by then; there the cause is raised when the block ends.
+    """
+    block = asyncio.current_task()
+    assert block is not None
+    failure: Exception | None = None
+    left = False
+
+    async def watch() -> None:
+        nonlocal failure
+        try:
+            await manager.wait()
+        except Exception as error:
+            if not left:
+                failure = error
+                block.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    except BaseException as error:
+        if failure is not None and block is asyncio.current_task():
+            others = block.uncancel()
+            if isinstance(error, asyncio.CancelledError) and not others:
+                raise failure from None
+        raise
+    finally:
+        left = True
+        await cancel_and_wait(watching)
+
+
+def _loaded(given: Sequence[str | Operator | Declaration[Any] | WebhookDeclaration | type]) -> Operator:
+    if len(given) == 1 and isinstance(given[0], str | Operator):
+        return load_operator(given[0]) if isinstance(given[0], str) else given[0]
+    for item in given:
+        if isinstance(item, str | Operator):
+            raise ConfigError("running() takes one operator, or its controllers and webhooks, but not both")
+        if not (isinstance(item, Declaration) or is_webhook(item)):
+            shown = getattr(item, "__name__", None) or repr(item)
+            raise ConfigError(f"{shown} is no controller and no webhook; write @controller(Kind) above it")
+    if not given:
+        raise ConfigError("running() needs something to run: an operator's package, or its controllers and webhooks")
+    return operator_of(*cast("Sequence[Declaration[Any] | WebhookDeclaration]", given))
 
 
 def _local_webhooks(operator: Operator, admin: Client, config: Config) -> LocalWebhooks:
@@ -262,7 +358,7 @@ def _manager(
         return Manager(
             *operator.runnables,
             client=own,
-            options=ManagerOptions(**given | {"webhooks": False}),
+            options=ManagerOptions.load(environ={}, **given | {"webhooks": False}),
             namespaces=operator.namespaces,
             scopes=scopes,
             clock=clock,
@@ -271,7 +367,7 @@ def _manager(
         *operator.runnables,
         local,
         client=own,
-        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
+        options=ManagerOptions.load(environ={}, **given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
         namespaces=operator.namespaces,
         scopes=scopes,
         certificates=local.certificates,
@@ -288,13 +384,14 @@ async def _grant(client: Client, operator: Operator) -> None:
         await client.apply(Namespace.named(namespace), force=True)
     for tree in trees:
         await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
+    limit = TimeLimit(_TIMEOUT)
     try:
-        async with asyncio.timeout(_TIMEOUT):
+        async with limit:
             for review in _reviews(trees):
                 await _until_allowed(client, review)
     except TimeoutError:
         raise ClusterError(
-            f"the roles of {operator.name} were applied, but they were not in effect within {_TIMEOUT:g} s; "
+            f"the roles of {operator.name} were applied, but they were not in effect within {limit}; "
             "see kubectl auth can-i --list"
         ) from None
 
@@ -345,12 +442,13 @@ async def _until_webhooks_in_effect(client: Client) -> None:
 
     for kind in KINDS.values():
         marker = await client.create(from_tree(kind, _marker(f"{_MANAGER}-{uuid4().hex[:10]}")))
+        limit = TimeLimit(_TIMEOUT)
         try:
-            async with asyncio.timeout(_TIMEOUT):
+            async with limit:
                 await _until_called(client, marker.metadata.name)
         except TimeoutError:
             raise ClusterError(
-                f"a {kind.kind} was registered, but it was not in effect within {_TIMEOUT:g} s; see its log"
+                f"a {kind.kind} was registered, but it was not in effect within {limit}; see its log"
             ) from None
         finally:
             await client.delete(marker)

@@ -8,7 +8,6 @@ No polling and no sleeping, so a test takes exactly as long as what it waits for
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -20,6 +19,8 @@ from kubewright.api.resource import KubeObject, definition_of
 from kubewright.client.client import Client
 from kubewright.client.watch import WatchEvent
 from kubewright.errors import Expired
+from kubewright.testing.operator_log import shown_logs
+from kubewright.testing.time_limits import TimeLimit
 
 __all__ = ("gone", "key_in", "until")
 
@@ -37,7 +38,7 @@ async def until(
 ) -> K:
     """The object, as soon as it exists and `predicate` is true of it.
 
-    After `timeout` seconds an AssertionError shows the object as it was last seen.
+    After `timeout` seconds, more on a machine that is slow or busy, an AssertionError shows the object as last seen.
     """
     last: list[K] = []
 
@@ -46,11 +47,12 @@ async def until(
         return bool(last and predicate(event.object))
 
     key = key_in(client, kind, name, namespace)
+    limit = TimeLimit(timeout)
     try:
-        return await _first(client, kind, key, met, timeout)
+        return await _first(client, kind, key, met, limit)
     except TimeoutError:
         seen = f"last seen as\n{_shown(last[0])}" if last else "and it does not exist"
-        raise AssertionError(f"{kind.__name__} {key} is not as expected after {timeout:g} s; {seen}") from None
+        raise AssertionError(f"{kind.__name__} {key} is not as expected after {limit}; {seen}{shown_logs()}") from None
 
 
 async def gone(
@@ -62,10 +64,15 @@ async def gone(
     uid: str = "",
     timeout: float = 30.0,
 ) -> None:
-    """Return as soon as there is no such object or, with a `uid`, as soon as the object with that uid is gone."""
+    """Return as soon as there is no such object or, with a `uid`, as soon as the object with that uid is gone.
+
+    After `timeout` seconds an AssertionError shows the object as it was last seen, with its finalizers.
+    """
     key = key_in(client, kind, name, namespace)
+    present: K | None = None
+    limit = TimeLimit(timeout)
     try:
-        async with asyncio.timeout(timeout):
+        async with limit:
             while True:
                 present = await client.find(kind, key)
                 if present is None or (uid and present.metadata.uid != uid):
@@ -81,15 +88,17 @@ async def gone(
                         async for event in events:
                             if event.type == "DELETED":
                                 break
+                            present = event.object
     except TimeoutError:
-        raise AssertionError(f"{kind.__name__} {key} is still there after {timeout:g} s") from None
+        seen = "and the server has not said whether" if present is None else f"last seen as\n{_shown(present)}"
+        raise AssertionError(f"{kind.__name__} {key} is still there after {limit}; {seen}{shown_logs()}") from None
 
 
 async def _first(
-    client: Client, kind: type[K], key: ObjectKey, met: Callable[[WatchEvent[K]], bool], timeout: float
+    client: Client, kind: type[K], key: ObjectKey, met: Callable[[WatchEvent[K]], bool], limit: TimeLimit
 ) -> K:
     fields = {"metadata.name": key.name}
-    async with asyncio.timeout(timeout):
+    async with limit:
         while True:
             try:
                 async with client.watch(
@@ -103,7 +112,7 @@ async def _first(
 
 
 def _shown(obj: KubeObject) -> str:
-    """The object as YAML, without what nobody wants to read first."""
+    """An object for people: without its managed fields, which nobody reads."""
     tree = to_tree(obj)
     tree["metadata"].pop("managedFields", None)
     return yaml.dump(tree)

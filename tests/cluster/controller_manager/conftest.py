@@ -5,7 +5,6 @@ Service accounts stay on there: a control plane counts as started when the first
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
@@ -24,6 +23,7 @@ from kubewright.cluster.planes.simulated_nodes import node_controllers
 from kubewright.k8s.core.v1 import Event, Namespace, ServiceAccount
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
+from kubewright.testing import time_limit
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -47,7 +47,7 @@ OURS = (
 @pytest.fixture(scope="package")
 async def bare_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OURS)])}
-    async with RealCluster(version=real_binaries.version, controller_manager_flags=flags) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, controller_manager_flags=flags) as cluster:
         yield cluster
 
 
@@ -79,7 +79,7 @@ async def gone(client: Client, kind: type[KubeObject], namespace: str, *names: s
 
 async def said(client: Client, about: str, reason: str) -> Event:
     """The first event of that reason, in the namespace `default`."""
-    async with asyncio.timeout(60), client.watch(Event, namespace="default", initial_events=True) as events:
+    async with time_limit(60), client.watch(Event, namespace="default", initial_events=True) as events:
         async for event in events:
             found = event.object
             if found.involved_object.name == about and found.reason == reason:

@@ -5,7 +5,6 @@ Covers: kubewright.cluster.controller_manager.garbage
 
 from __future__ import annotations
 
-import asyncio
 import time
 from uuid import uuid4
 
@@ -23,6 +22,7 @@ from kubewright.cluster.install import install_crds
 from kubewright.k8s.apiextensions.v1 import CustomResourceDefinition
 from kubewright.k8s.core.v1 import ConfigMap, Event, Secret
 from kubewright.k8s.rbac.v1 import ClusterRole
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -56,7 +56,7 @@ async def until_deleted(client: Client, given: KubeObject, name: str) -> float:
     """Delete an object; for how long a ConfigMap was still there."""
     namespace = given.metadata.namespace
     version = (await client.list(ConfigMap, namespace=namespace)).resource_version
-    async with asyncio.timeout(60), client.watch(ConfigMap, namespace=namespace, resource_version=version) as events:
+    async with time_limit(60), client.watch(ConfigMap, namespace=namespace, resource_version=version) as events:
         started = time.perf_counter()
         await client.delete(given)
         async for event in events:

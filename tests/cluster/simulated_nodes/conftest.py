@@ -27,7 +27,7 @@ TIMING = Timing(restart_backoff=0.3)
 
 @pytest.fixture(scope="package")
 async def real_nodes(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
-    async with RealCluster(version=real_binaries.version, nodes=NODES, timing=TIMING) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, nodes=NODES, timing=TIMING) as cluster:
         yield cluster
 
 

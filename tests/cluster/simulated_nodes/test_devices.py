@@ -451,7 +451,7 @@ async def test_devices_of_an_incomplete_pool_are_not_allocated(lab: Lab) -> None
 @pytest.mark.real
 async def test_pods_run_where_the_server_has_no_devices(real_binaries: Binaries) -> None:
     flags = {"runtime-config": "resource.k8s.io/v1=false"}
-    async with RealCluster(version=real_binaries.version, nodes=1, apiserver_flags=flags) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, nodes=1, apiserver_flags=flags) as cluster:
         created = await cluster.client.create(pod("web", "default"))
 
         running = await until(cluster.client, Pod, created.key, is_ready)

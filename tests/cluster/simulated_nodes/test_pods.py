@@ -5,7 +5,6 @@ Covers: kubewright.cluster.kubelet
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -18,6 +17,7 @@ from kubewright.api.codec import encode_tree, from_tree
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.batch.v1 import Job
 from kubewright.k8s.core.v1 import ConfigMap, ContainerStatus, Event, Pod
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -64,7 +64,7 @@ async def test_a_deleted_pod_is_not_ready_before_it_disappears(client: Client, n
     seen: list[tuple[str, str | None, str | None]] = []
 
     version = running.metadata.resource_version
-    async with asyncio.timeout(60), client.watch(Pod, namespace=namespace, resource_version=version) as events:
+    async with time_limit(60), client.watch(Pod, namespace=namespace, resource_version=version) as events:
         await client.delete(Pod, running.key)
         async for event in events:
             state = (event.type, event.object.status.phase, conditions(event.object).get("Ready"))

@@ -5,7 +5,6 @@ Covers: kubewright.cluster.kubelet, kubewright.cluster.scheduler
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,7 +20,7 @@ from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.apps.v1 import StatefulSet
 from kubewright.k8s.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
 from kubewright.k8s.storage.v1 import StorageClass
-from kubewright.testing import gone, until
+from kubewright.testing import gone, time_limit, until
 
 REQUEST: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
@@ -197,6 +196,6 @@ async def test_a_claim_that_is_older_than_the_default_class_gets_it(client: Clie
 
 async def default_heeded(client: Client, namespace: str, wanted: str | None) -> None:
     """Returns when claims that name no class get this one: the server hears of a change a moment later."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while (await client.create(volume_claim("probe", namespace), dry_run=True)).spec.storage_class_name != wanted:
             pass

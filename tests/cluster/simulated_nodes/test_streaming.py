@@ -26,6 +26,7 @@ from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap, Container, Pod
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -198,7 +199,7 @@ async def test_attach_ends_with_the_container(client: Client, run: Run, namespac
 
 async def _attached() -> None:
     """Returns when somebody is attached to a container, which nothing but the kubelet knows: it is on this loop."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while not any("._attach" in repr(task.get_coro()) for task in asyncio.all_tasks()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -160,7 +160,7 @@ class Pods:
 async def our_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     """A control plane without workload controllers."""
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OFF)])}
-    async with RealCluster(version=real_binaries.version, controller_manager_flags=flags) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, controller_manager_flags=flags) as cluster:
         yield cluster
 
 

@@ -5,7 +5,6 @@ Covers: kubewright.cluster.controller_manager.workloads.jobs
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,6 +28,7 @@ from kubewright.k8s.batch.v1 import (
     SuccessPolicyRule,
 )
 from kubewright.k8s.core.v1 import Container, Event, Pod, PodSpec
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -214,7 +214,7 @@ async def test_a_finished_job_is_deleted_after_its_ttl_with_its_pods(plane: Plan
     # From before it was over: by now it may be gone.
     version = job.metadata.resource_version
     async with (
-        asyncio.timeout(60),
+        time_limit(60),
         plane.client.watch(Job, namespace=plane.namespace, resource_version=version) as events,
     ):
         last = await anext(event.object async for event in events if event.type == "DELETED")

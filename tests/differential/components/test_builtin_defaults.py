@@ -162,11 +162,11 @@ def ours_updated(before: Tree, patch: Tree, subresource: str, after: Tree) -> Tr
     tree: Tree = deepcopy(apply_merge_patch(before, patch))
     apply_defaults(gvk, tree)
     Admission(NAMESPACE).mutate(gvk, tree, old=before, subresource=subresource)
-    prepare_for_update(gvk, tree, before, subresource=subresource, now=newest_time(after))
     if gvk.kind == "Service" and not subresource:
         allocator = ServiceAllocator()
         allocator.rebuild([before])
-        assert allocator.assign(tree, before) == []
+        allocator.assign(tree, before).keep()
+    prepare_for_update(gvk, tree, before, subresource=subresource, now=newest_time(after))
     return tree
 
 

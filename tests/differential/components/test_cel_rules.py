@@ -6,7 +6,6 @@ are the numbers it puts into the names of types.
 Covers: kubewright.apiserver.apiextensions, kubewright.cel
 """
 
-import asyncio
 import copy
 import json
 import re
@@ -21,6 +20,7 @@ from kubewright.api.field_errors import FieldError
 from kubewright.apiserver.apiextensions.cel_rules import compile_rules, validate_rules
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 pytestmark = pytest.mark.real
 
@@ -205,7 +205,7 @@ async def test_objects_and_changes_get_the_same_verdict(client: Client) -> None:
     def thing(name: str, spec: JSON) -> JSON:
         return {"apiVersion": f"{GROUP}/v1", "kind": "Things", "metadata": {"name": name}, "spec": spec}
 
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while (await ask(client, "GET", base)).status != 200:
             pass
     stored = []
@@ -217,7 +217,7 @@ async def test_objects_and_changes_get_the_same_verdict(client: Client) -> None:
     current = (await ask(client, "GET", f"{CRDS}/things.{GROUP}")).body
     current["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
     assert (await ask(client, "PUT", f"{CRDS}/things.{GROUP}", current)).status == 200
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while (await ask(client, "POST", base, thing("probe", {}), dry=True)).status != 422:
             pass
     rules = compile_rules(schema)

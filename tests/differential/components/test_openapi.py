@@ -8,7 +8,6 @@ Covers: kubewright.apiserver.openapi
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
@@ -25,6 +24,7 @@ from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -70,7 +70,7 @@ async def define(client: Client) -> None:
         for version in crd["spec"]["versions"]
         if version["served"]
     }
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             found = (await tree(client, "/openapi/v2"))["definitions"].keys()
             known = await index(client)

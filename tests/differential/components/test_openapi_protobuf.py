@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real
 @pytest.fixture
 async def server(real_binaries: Binaries) -> AsyncIterator[ServerClient]:
     """A server of its own: definitions that others install come and go between two requests."""
-    async with RealCluster(version=real_binaries.version) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version) as cluster:
         apiserver = open_server(cluster.kubeconfig)
         yield apiserver
         await apiserver.session.close()

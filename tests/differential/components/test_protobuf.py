@@ -5,7 +5,6 @@ Covers: kubewright.apiserver.wire.protobuf
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -27,6 +26,7 @@ from kubewright.apiserver.wire.protobuf import (
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -169,7 +169,7 @@ async def test_an_object_sent_both_ways_becomes_the_same(client: Client, path: s
 
 @pytest.mark.parametrize("path", LISTS)
 async def test_answers_are_read_and_written_byte_for_byte(client: Client, path: str) -> None:
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:  # until nothing has changed in between: controllers may still clean up after other tests
             before = json.loads((await ask(client, "GET", path)).body)["items"]
             binary = await ask(client, "GET", path, accept=MEDIA_TYPE)
@@ -195,7 +195,7 @@ async def test_the_frames_of_a_watch_are_read_and_written_byte_for_byte(client: 
     query = (("watch", "1"), ("timeoutSeconds", "1"))
     names: set[str] = set()
 
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while not names >= {"default", "kube-system"}:  # a busy server may not get that far within a second
             answer = await ask(client, "GET", "/api/v1/namespaces", accept=STREAM_MEDIA_TYPE, query=query)
             assert answer.headers["content-type"] == STREAM_MEDIA_TYPE

@@ -6,7 +6,6 @@ about unknown fields. The order of causes is compared where the real server has 
 Covers: kubewright.schema.check
 """
 
-import asyncio
 import copy
 import json
 import random
@@ -31,6 +30,7 @@ from kubewright.cluster.planes.real import RealCluster
 from kubewright.schema.check.metadata_coercion import MetadataDecodeError
 from kubewright.schema.check.pruning import compile_pruning
 from kubewright.schema.check.validation import compile_schema
+from kubewright.testing import time_limit
 
 pytestmark = pytest.mark.real
 
@@ -93,7 +93,7 @@ async def install(client: Client, crd: JSON) -> str:
     answer = await ask(client, "POST", CRDS, crd)
     assert answer.status == 201, answer.body.get("message")
     base = f"/apis/{GROUP}/v1/{crd['spec']['names']['plural']}"
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while (await ask(client, "GET", base)).status != 200:
             pass
     return base
@@ -312,7 +312,7 @@ async def _tighten(client: Client, crd: JSON, base: str, properties: JSON) -> An
     present["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
     answer = await ask(client, "PUT", address, present)
     assert answer.status == 200, answer.body.get("message")
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while not (await ask(client, "POST", base, instance(crd, zz=1), query=[("dryRun", "All")])).warnings:
             pass
     return versions_of(answer.body)[0]
@@ -498,7 +498,7 @@ async def test_names_are_given_and_withheld_alike(client: Client) -> None:
 
 async def _settled(client: Client, name: str) -> JSON:
     """The CRD once its names are accepted and served, or refused."""
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:
             crd = (await ask(client, "GET", f"{CRDS}/{name}")).body
             states = {one["type"]: one["status"] for one in crd["status"].get("conditions") or ()}

@@ -36,6 +36,7 @@ from kubewright.apiserver.printers.custom import custom_cells
 from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
+from kubewright.testing import time_limit
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -255,7 +256,7 @@ async def custom_table(server: Server, plural: str, columns: list[Tree], spec: T
             "metadata": {"name": "x", "labels": {"example.com/x": "label"}},
             "spec": spec,
         }
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while (await server.ask("POST", path, obj))[0] != 201:
                 pass  # until it is served
         return await server.table(f"{path}/x")

@@ -12,6 +12,8 @@ from typing import Any
 from tests.differential.servers.server_pair import Request, ServerClient, ServerPair, get, merge
 from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
+from kubewright.testing import time_limit
+
 __all__ = ("SERVICES", "AggregatedGroup", "aggregated_group", "always", "echoed")
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -71,7 +73,7 @@ class AggregatedGroup:
         found = []
         for server in self.servers:
             one = None
-            async with asyncio.timeout(60):
+            async with time_limit(60):
                 while one is None:
                     one = next((item for item in server.received if wanted(item)), None)
                     await asyncio.sleep(0.02)

@@ -66,7 +66,7 @@ async def extension(
 async def quiet_real_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     """A real control plane without controllers, but for the one that makes the account a start waits for."""
     only = {"controllers": "serviceaccount-controller"}
-    async with RealCluster(version=real_binaries.version, controller_manager_flags=only) as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, controller_manager_flags=only) as cluster:
         yield cluster
 
 

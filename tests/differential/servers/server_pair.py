@@ -29,6 +29,7 @@ import aiohttp
 
 from kubewright._base.yaml import load
 from kubewright.apiserver.wire.protobuf import decode, decode_watch_event
+from kubewright.testing import time_limit
 
 __all__ = (
     "Request",
@@ -160,12 +161,12 @@ class ServerClient:
     ) -> Response:
         """One request."""
         data = None if body is None else BytesIO(body)
-        async with asyncio.timeout(seconds):
-            async with self.session.request(
-                method, self.url + path, data=data, headers=headers, allow_redirects=False
-            ) as answer:
-                said = answer.headers.getall("Warning", [])
-                return Response(answer.status, dict(answer.headers), tuple(said), await answer.read())
+        async with (
+            time_limit(seconds),
+            self.session.request(method, self.url + path, data=data, headers=headers, allow_redirects=False) as answer,
+        ):
+            said = answer.headers.getall("Warning", [])
+            return Response(answer.status, dict(answer.headers), tuple(said), await answer.read())
 
 
 class ServerPair:
@@ -460,7 +461,7 @@ async def _send(apiserver: ServerClient, request: Request, normalizer: _Normaliz
     if data is not None:
         sent.setdefault("Content-Type", request.content_type)
     path = filled(request.path)
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             answer = await apiserver.send(request.method, path, data, sent, 30.0)
             if request.until is None or request.until(answer.tree):

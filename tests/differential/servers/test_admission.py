@@ -15,8 +15,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import ServerClient, ServerPair, get, normalized, post, run_case
+from tests.differential.servers.server_pair import ServerClient, ServerPair, delete, get, normalized, post, run_case
 from tests.stub_server import ReceivedRequest, StubResponse, StubServer
+
+from kubewright.testing import time_limit
 
 pytestmark = pytest.mark.real
 
@@ -200,7 +202,7 @@ async def until_denied(apiserver: ServerClient, label: str) -> None:
     """Wait until a server knows the webhooks or policies, which the real one learns from a watch."""
     probe = {"metadata": {"name": "probe", "labels": {LABEL: label}}}
     headers = {"Content-Type": "application/json"}
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         while True:
             path = "/api/v1/namespaces/default/configmaps?dryRun=All"
             answer = await apiserver.send("POST", path, json.dumps(probe).encode(), headers, 10)
@@ -431,6 +433,19 @@ POLICIES = [
     ),
     policy("unbound", {"matchResources": {"objectSelector": {"matchLabels": {"other": "x"}}}}, **rule("false")),
     policy("notes", auditAnnotations=[{"key": "k", "valueExpression": "'v ' + object.metadata.name"}]),
+    policy(
+        "services",
+        matchConstraints={
+            "resourceRules": [
+                {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
+            ],
+            "objectSelector": {"matchLabels": {LABEL: "policy-services"}},
+        },
+        **rule(
+            "false",
+            messageExpression="object.spec.ipFamilies[0] + ' ' + string(object.spec.ports[0].nodePort)",
+        ),
+    ),
     policy("lines", **rule("object.data.x ==\n 'ok'")),
 ]
 
@@ -459,6 +474,24 @@ async def test_a_policy_has_the_same_consequence(pair: ServerPair, name: str) ->
     body = {"metadata": {"name": "it", "labels": {LABEL: f"policy-{name}"}}, "data": {"x": "bad"}}
 
     await run_case(pair, [post(MAPS, body)])
+
+
+@pytest.mark.usefixtures("policies")
+async def test_a_policy_sees_what_a_service_was_allocated_and_frees_it_if_it_refuses(pair: ServerPair) -> None:
+    path = "/api/v1/namespaces/{ns}/services"
+    spec = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 31997}]}
+    refused = {"metadata": {"name": "it", "labels": {LABEL: "policy-services"}}, "spec": spec}
+
+    await run_case(
+        pair,
+        [
+            post(f"{path}?dryRun=All", refused, quiet=True, until=lambda tree: tree["kind"] == "Status"),
+            post(path, refused),
+            post(path, {"metadata": {"name": "it"}, "spec": spec}),
+            post(path, {"metadata": {"name": "other"}, "spec": spec}),
+            delete(f"{path}/it", ignore=("details.uid",)),
+        ],
+    )
 
 
 BROKEN: dict[str, JSON] = {

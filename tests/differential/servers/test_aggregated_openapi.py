@@ -15,6 +15,8 @@ from tests.differential.servers.aggregated_group import SERVICES, AggregatedGrou
 from tests.differential.servers.server_pair import ServerClient, get, run_case
 from tests.stub_server import ReceivedRequest, StubResponse
 
+from kubewright.testing import time_limit
+
 pytestmark = pytest.mark.real
 
 JSON = dict[str, Any]
@@ -85,7 +87,7 @@ def definitions(group: str, kind: JSON) -> JSON:
 async def old_form(apiserver: ServerClient, wanted: Callable[[JSON], bool]) -> JSON:
     """The document of the older form, once it is as wanted; who has it is told that it has not changed."""
     tag = ""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             answer = await apiserver.send("GET", "/openapi/v2", None, {"If-None-Match": tag}, 60)
             if answer.code == 200:
@@ -162,7 +164,7 @@ async def test_newer_documents_are_in_the_index_and_passed_on(extension: Aggrega
     extension.respond(f"/openapi/v3/apis/{group}", echoed)
     await extension.register()
     for apiserver, _ in extension.sides:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while True:
                 index = json.loads((await apiserver.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"]
                 if f"apis/{group}" in index:

@@ -19,6 +19,7 @@ from tests.differential.servers.server_pair import Request, ServerClient, Server
 from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
 from kubewright._base.certificates import Authority
+from kubewright.testing import time_limit
 
 pytestmark = pytest.mark.real
 
@@ -110,7 +111,7 @@ async def test_groups_and_versions_are_in_the_order_of_their_priorities(extensio
         real: list[JSON] = []
         embedded: list[JSON] = [{}]
         with suppress(TimeoutError):
-            async with asyncio.timeout(30):
+            async with time_limit(30):
                 while len(real) < 9 or real != embedded:
                     real, embedded = [await order(apiserver, accept) for apiserver, _ in extension.sides]
                     await asyncio.sleep(0.02)
@@ -123,7 +124,7 @@ async def test_groups_and_versions_are_in_the_order_of_their_priorities(extensio
 async def assert_discovered(extension: AggregatedGroup, versions: list[JSON]) -> None:
     found: list[Any] = [None, None]
     with suppress(TimeoutError):
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             while found != [versions, versions]:
                 found = [await discovered(apiserver, extension.group) for apiserver, _ in extension.sides]
                 await asyncio.sleep(0.02)
@@ -197,7 +198,7 @@ async def spoken(apiserver: ServerClient, path: str, protocol: str) -> tuple[str
     try:
         head = f"GET {path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
         writer.write(head.encode())
-        async with asyncio.timeout(30):
+        async with time_limit(30):
             status = (await reader.readuntil(b"\r\n\r\n")).decode()
             code = status.partition("\r\n")[0]
             if " 101 " in code:

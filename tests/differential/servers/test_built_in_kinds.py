@@ -217,6 +217,21 @@ SUBRESOURCES: dict[str, Sequence[Request]] = {
         get(POD),
         post(f"{PODS}/nono/eviction", {"metadata": {"name": "nono"}}),
     ],
+    "eviction by an old client": [
+        ACCOUNT,
+        post(PODS, pod(), quiet=True),
+        *(
+            post(f"{POD}/eviction", {"apiVersion": version, "kind": "Eviction", "metadata": {"name": "p"}, **more})
+            for version, more in (
+                ("policy/v1beta2", {}),
+                ("policy/v1alpha1", {}),
+                ("extensions/v1beta1", {}),
+                ("policy/v1beta1", {"deleteOptions": 5}),
+                ("policy/v1beta1", {"deleteOptions": {"dryRun": ["All"]}}),
+                ("policy/v1beta1", {}),
+            )
+        ),
+    ],
     "eviction of a pod that is not ready": [
         ACCOUNT,
         *(
@@ -694,6 +709,19 @@ KINDS: dict[str, Sequence[Request]] = {
         merge("/apis/storage.k8s.io/v1/storageclasses/{ns}", {"provisioner": "c.io/d"}),
         delete("/apis/storage.k8s.io/v1/storageclasses/{ns}"),
     ],
+    "flow control that every server needs": [
+        *(
+            merge(f"/apis/flowcontrol.apiserver.k8s.io/v1/{path}", {"spec": spec})
+            for path, spec in (
+                ("flowschemas/exempt", {"matchingPrecedence": 2}),
+                ("flowschemas/catch-all", {"distinguisherMethod": {"type": "ByNamespace"}}),
+                ("flowschemas/catch-all", {"matchingPrecedence": 10000}),
+                ("prioritylevelconfigurations/exempt", {"type": "Limited"}),
+                ("prioritylevelconfigurations/catch-all", {"limited": {"lendablePercent": 5}}),
+                ("prioritylevelconfigurations/catch-all", {"limited": {"lendablePercent": 0}}),
+            )
+        ),
+    ],
     "the rest": [
         post(PDBS, named(spec={"minAvailable": "50%", "selector": SELECTOR})),
         post(PDBS, named("y", spec={"minAvailable": 1, "maxUnavailable": 1})),
@@ -773,3 +801,26 @@ async def test_bad_metadata_is_refused_alike(quiet_pair: ServerPair, kind: str) 
     requests = [ACCOUNT, post(path, new), post(path, body, quiet=True), merge(f"{path}/x", bad)]
     older = merge(f"{path}/x", {"metadata": {"deletionGracePeriodSeconds": 5}})
     await run_case(quiet_pair, [*requests, older, delete(f"{path}/x", ignore=("status",))])
+
+
+WARNED_OF: dict[str, Any] = {
+    "a label in beta": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}},
+    "a variable that hides another": {
+        "containers": [{"name": "a", "image": "b", "env": [{"name": "A"}, {"name": "A"}]}]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "plural", ["replicationcontrollers", "deployments", "replicasets", "daemonsets", "statefulsets"]
+)
+async def test_an_update_warns_of_its_template_alike(quiet_pair: ServerPair, plural: str) -> None:
+    path = f"{NS}/{plural}" if plural == "replicationcontrollers" else f"{APPS}/{plural}"
+    selector = SELECTOR["matchLabels"] if plural == "replicationcontrollers" else SELECTOR
+
+    def workload(**spec: Any) -> dict[str, Any]:
+        template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}}
+        return {"metadata": {"name": "x"}, "spec": {"selector": selector, "template": template}}
+
+    updates = [put(f"{path}/x", workload(**spec)) for spec in (*WARNED_OF.values(), {}) for _ in range(2)]
+    await run_case(quiet_pair, [post(path, workload()), *updates])

@@ -185,6 +185,35 @@ async def test_a_converter_is_used_and_checked_alike(pair: ServerPair, stub: Stu
         await pair.both("DELETE", f"{definitions}/things.{group}")
 
 
+async def test_a_converter_may_have_the_name_of_its_authority(pair: ServerPair) -> None:
+    group = f"{pair.namespace}-namesake.example.io"
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    async with StubServer(namesakes=True) as stub, StubServer(namesakes=True) as other:
+        stub.handlers["/convert"] = CONVERSIONS["fine"]
+        trusted = definition(group, stub)
+        await pair.both("POST", definitions, trusted)
+        first, second = (f"/apis/{group}/{version}/namespaces/{{ns}}/things" for version in ("v1", "v2"))
+        bundle = {"conversion": {"webhook": {"clientConfig": {"caBundle": other.bundle}}}}
+        try:
+            await run_case(
+                pair,
+                [
+                    post(first, _thing(group, "v1", "a", "host"), quiet=True, until=lambda tree: "spec" in tree),
+                    get(f"{second}/a", until=lambda tree: isinstance(tree, dict) and "spec" in tree),
+                    merge(f"{definitions}/things.{group}", {"spec": bundle}, quiet=True),
+                    # Go says besides which authority has the name.
+                    get(
+                        f"{second}/a",
+                        until=lambda tree: "signed by unknown authority" in str(tree),
+                        ignore=("message",),
+                    ),
+                ],
+            )
+            assert stub.received
+        finally:
+            await pair.both("DELETE", f"{definitions}/things.{group}")
+
+
 async def test_fields_are_owned_alike_in_all_versions(pair: ServerPair, stub: StubServer) -> None:
     group = f"{pair.namespace}-owned.example.io"
     stub.handlers["/convert"] = CONVERSIONS["fine"]

@@ -26,6 +26,8 @@ from tests.differential.servers.server_pair import (
     strategic,
 )
 
+from kubewright.testing.time_limits import slowness
+
 pytestmark = pytest.mark.real
 
 JSON = dict[str, Any]
@@ -226,7 +228,7 @@ def said(answer: Response) -> JSON:
 
 async def compared(pair: ServerPair, path: str, body: JSON) -> Response:
     """Ask both until they agree: the real server hears of changed labels a moment after they were written."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE
+    deadline = asyncio.get_running_loop().time() + PATIENCE * slowness()
     while True:
         real, embedded = await pair.both("POST", path, body)
         if said(embedded) == said(real) or asyncio.get_running_loop().time() > deadline:
@@ -386,7 +388,7 @@ async def test_whoever_makes_a_namespace_stricter_is_told_of_the_pods_it_has(pai
     for labels in steps:
         change = {"metadata": {"labels": {PREFIX + "enforce-version": None, **named(**labels)}}}
         # Pods come to the real plugin by a watch, a moment after they were written.
-        deadline = asyncio.get_running_loop().time() + PATIENCE
+        deadline = asyncio.get_running_loop().time() + PATIENCE * slowness()
         while True:
             answers = [
                 await apiserver.send("PATCH", NS.replace("{ns}", pair.namespace) + DRY, *patched(change))

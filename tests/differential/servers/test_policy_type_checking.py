@@ -16,6 +16,8 @@ from uuid import uuid4
 import pytest
 from tests.differential.servers.server_pair import Response, ServerClient, ServerPair
 
+from kubewright.testing import time_limit
+
 pytestmark = pytest.mark.real
 
 JSON = dict[str, Any]
@@ -173,7 +175,7 @@ def _is_checked(answer: Response) -> bool:
 
 async def _until(apiserver: ServerClient, path: str, ready: Callable[[Response], bool]) -> Response:
     """Ask until the answer is like that."""
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while True:
             answer = await apiserver.send("GET", path, None, {}, 30.0)
             if ready(answer):

@@ -111,7 +111,7 @@ def _decoded(text: bytes) -> Any:
 async def real(real_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Plane]:
     """A real server of its own, with an audit log."""
     folder = tmp_path_factory.mktemp("real")
-    async with RealCluster(version=real_binaries.version, audit_log=folder / "audit.log") as cluster:
+    async with RealCluster(start_timeout=300, version=real_binaries.version, audit_log=folder / "audit.log") as cluster:
         tree = load(cluster.kubeconfig.read_bytes())
         user = tree["users"][0]["user"]
         pair = KeyPair(base64.b64decode(user["client-certificate-data"]), base64.b64decode(user["client-key-data"]))

@@ -6,6 +6,8 @@ Covers: kubewright.apiserver.verbs, kubewright.apiserver.printers
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -467,3 +469,35 @@ async def test_fields_of_pods_are_selected_alike(quiet_pair: ServerPair) -> None
     pods = [post(PODS, pod("a")), post(PODS, pod("b", restartPolicy="Never", nodeName="n"))]
     requests = [get(f"{PODS}?fieldSelector={_escaped(selector)}") for selector in POD_FIELDS]
     await run_case(quiet_pair, [ACCOUNT, *pods, *requests])
+
+
+def token(content: Any) -> str:
+    """A continue token with this content."""
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+V1 = "meta.k8s.io/v1"
+TOKENS: dict[str, str] = {
+    "no JSON": "xx",
+    "one letter": "x",
+    "five letters": "eyJ2I",
+    "other letters": "***",
+    "padded": "e30%3D",
+    "of the other alphabet": "%2B%2F%2B%2F",
+    "a list": token([1]),
+    "a number": token(123),
+    "null": token(None),
+    "without a version": token({"rv": 1, "start": "a"}),
+    "of another version": token({"v": "v1", "rv": 1, "start": "a"}),
+    "without a resource version": token({"v": V1, "start": "a"}),
+    "with a text for a resource version": token({"v": V1, "rv": "1", "start": "a"}),
+    "with a fraction for a resource version": token({"v": V1, "rv": 1.5, "start": "a"}),
+    "without a start": token({"v": V1, "rv": 1}),
+    "with a start above": token({"v": V1, "rv": 1, "start": "../a"}),
+    "with a number for a start": token({"v": V1, "rv": 1, "start": 1}),
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+async def test_a_bad_continue_token_is_refused_alike(quiet_pair: ServerPair, name: str) -> None:
+    await run_case(quiet_pair, [get(f"/api/v1/namespaces/{{ns}}/configmaps?limit=1&continue={TOKENS[name]}")])

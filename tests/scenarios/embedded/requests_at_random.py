@@ -216,7 +216,9 @@ def operations_of(document: Tree) -> list[Operation]:
 
 def is_meant(code: int, body: bytes) -> bool:
     """Whether an error is one kube-apiserver gives, too: for a version yet to come, or an error without a reason."""
-    status = decode(body) if body.startswith(b"k8s\x00") else load(body) or {}
+    # YAML knows no control characters, which a message may quote.
+    read = decode if body.startswith(b"k8s\x00") else json.loads if body.startswith(b"{") else load
+    status: Any = read(body) or {}
     too_large = code == 504 and "Too large resource version" in status.get("message", "")
     return too_large or (code == 500 and status.get("kind") == "Status" and not status.get("reason"))
 

@@ -25,6 +25,7 @@ from kubewright.cluster.install import install_crds
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.errors import ClusterError, Expired, Invalid, NotFound, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Service, ServicePort, ServiceSpec
+from kubewright.testing import time_limit
 
 WRITES = 10_000
 WRITERS = 24
@@ -55,7 +56,7 @@ async def server(data: Path, state: Path) -> AsyncIterator[tuple[asyncio.subproc
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(90):
+        async with time_limit(90):
             line = (await process.stdout.readline()).decode()
         yield process, Path(line.strip().removeprefix("export KUBECONFIG="))
     finally:
@@ -113,7 +114,7 @@ async def write_until_killed(kubeconfig: Path, process: asyncio.subprocess.Proce
     try:
         client = Client(transport, namespace="default", field_manager="test")
         writers = [asyncio.create_task(ledger.write(client, numbers(waiting), limit)) for _ in range(WRITERS)]
-        async with asyncio.timeout(120):
+        async with time_limit(120):
             await ledger.enough.wait()
         process.send_signal(signal.SIGKILL)
         ended = await asyncio.gather(*writers, return_exceptions=True)

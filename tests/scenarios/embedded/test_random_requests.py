@@ -24,6 +24,7 @@ from tests.scenarios.embedded.wire import Wire
 from yarl import URL
 
 from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.testing import time_limit
 
 EXAMPLES = int(os.environ.get("RANDOM_REQUESTS", "60"))
 DOCUMENTS = (
@@ -47,7 +48,7 @@ class Server:
         """Send it; an AssertionError if the server says that it is the server's fault."""
         url = URL(f"https://127.0.0.1{asked.path}", encoded=True).with_port(URL(self.cluster.url).port)
         async with (
-            asyncio.timeout(60),
+            time_limit(60),
             self.session.request(asked.method, url, headers=asked.headers, data=asked.body) as answer,
         ):
             self.codes[answer.status] += 1

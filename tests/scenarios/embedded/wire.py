@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 from urllib.parse import urlsplit
 
 from kubewright._base.yaml import load
+from kubewright.testing import time_limit
 
 __all__ = ("Raw", "Wire", "request")
 
@@ -79,7 +80,7 @@ class Wire:
 
     async def send(self, data: bytes, *, seconds: float = 60.0) -> Raw:
         """Send bytes on a new connection and read until the server closes it."""
-        async with self.connection() as (reader, writer), asyncio.timeout(seconds):
+        async with self.connection() as (reader, writer), time_limit(seconds):
             # Read while it is sent: a server that has heard enough answers, does not listen to the end, and cuts the
             # connection. What had come by then could no longer be read after that.
             reading = asyncio.create_task(_read_all(reader))

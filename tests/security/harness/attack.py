@@ -26,7 +26,7 @@ __all__ = ("ATTACKS", "CONFIG_MAPS", "Action", "Attack", "Target", "Who", "attac
 
 Who = Literal["anonymous", "nobody", "editor", "admin"]
 """Without a certificate; with one and without any right; with the role edit in one namespace; everything."""
-Where = Literal["apiserver", "probes", "webhooks"]
+Where = Literal["apiserver", "probes", "metrics", "webhooks"]
 
 NAMESPACE: Final = "/api/v1/namespaces/edited"
 CONFIG_MAPS: Final = f"{NAMESPACE}/configmaps"

@@ -27,6 +27,7 @@ _KEPT: Final = 40_000_000
 _MODULES: Final[dict[Where, str]] = {
     "apiserver": "served_cluster",
     "probes": "served_operator",
+    "metrics": "served_operator",
     "webhooks": "served_operator",
 }
 
@@ -49,7 +50,7 @@ class Outcome:
             yield "memory"
         if self.internal_error:
             yield "internal error"
-        if self.answer in ("died", "hung"):
+        if not self.answer.isdecimal() and self.answer not in ("cut", "late"):  # it died, hung, or was never attacked
             yield self.answer
 
 

@@ -10,7 +10,7 @@ HOLD_LIMIT: Final = 0.250
 """Seconds for which the event loop serves nobody else."""
 MEMORY_LIMIT: Final = 100_000_000
 """Bytes of resident memory that it adds at its peak."""
-CONNECTION_MEMORY: Final = 300_000
-"""Bytes of an open connection: asyncio's TLS reads into a buffer of 256 KiB."""
+CONNECTION_MEMORY: Final = 500_000
+"""Bytes of an open connection: TLS reads into a buffer of 256 KiB, and there are a request and a response."""
 REQUEST_LIMIT: Final = 3_000_000
 """Bytes of a request, as kube-apiserver limits a body to 3 MiB."""

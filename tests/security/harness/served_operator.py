@@ -40,14 +40,14 @@ async def serve(options: argparse.Namespace) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     folder: Path = options.heartbeat.parent
     authority = Authority.create("harness")
-    pair = authority.server("harness", hosts=("127.0.0.1",))
+    pair = authority.server("served operator", hosts=("127.0.0.1",))
     (folder / "tls.crt").write_bytes(pair.certificate)
     (folder / "tls.key").write_bytes(pair.key)
-    probes, webhooks = free_ports(2)
+    probes, metrics, webhooks = free_ports(3)
     settings = ManagerOptions(
         name="harness",
         health_address=f"127.0.0.1:{probes}",
-        metrics_address=f"127.0.0.1:{probes}",
+        metrics_address=f"127.0.0.1:{metrics}",
         webhook_host="127.0.0.1",
         webhook_port=webhooks,
         webhook_certificates=str(folder),
@@ -59,6 +59,7 @@ async def serve(options: argparse.Namespace) -> None:
     ):
         ready = {
             "probes": {"port": probes},
+            "metrics": {"port": metrics},
             "webhooks": {"port": webhooks, "ca": base64.b64encode(authority.certificate).decode()},
         }
         report_ready(options, ready)

@@ -12,7 +12,7 @@ LOOP_NAME = "async def main(): return type(asyncio.get_running_loop()).__module_
 
 
 def output_of(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kubewright import Column, Resource, Spec, Status
@@ -133,3 +135,37 @@ def test_what_is_mistyped_is_named_with_what_may_be_meant() -> None:
 
         class Mistyped(Resource[CacheSpec, CacheStatus], group="a.example.io", version="v1", short_name="c"):
             """Cannot be."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"version": "1alpha"}, "Made: the version '1alpha' cannot be used; write it like v1 or v1alpha1"),
+        ({"version": 1}, "Made: version is 1; write it like version='v1alpha1'"),
+        ({"version": None}, "Made has a group and no version; write version='v1alpha1' beside it"),
+        ({"group": "https://shop.io"}, "Made: the group 'https://shop.io' is no domain"),
+        ({"group": "shop.io/v1"}, "Made: the group 'shop.io/v1' is no domain"),
+        ({"plural": "Makings"}, "Made: the plural 'Makings' cannot be used; write it like caches"),
+        ({"kind": "my kind"}, "Made: kind is 'my kind'; write it like a class, kind='Cache'"),
+        ({"scope": "cluster"}, "Made: scope is 'cluster'; it is 'Namespaced' or 'Cluster'"),
+        ({"short_names": "mc"}, r"Made: short_names takes several; write short_names=\('mc',\)"),
+    ],
+)
+def test_a_class_statement_that_no_server_would_take_is_refused(facts: dict[str, Any], words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+
+        class Made(Resource[Spec, Status], **{"group": "shop.example.io", "version": "v1", **facts}):
+            """A kind."""
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("ConfigMap", "the class of a kind is needed, such as ConfigMap, and 'ConfigMap' is none; import the class"),
+        (dict, "and dict is none"),
+        (Spec, "and Spec is none"),
+    ],
+)
+def test_what_is_no_kind_is_refused_in_a_sentence(given: Any, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        definition_of(given)

@@ -140,7 +140,7 @@ def test_files_in_the_way_of_a_new_project_are_named(kubewright: Kubewright, tmp
 
 
 def test_a_conflict_with_an_edit_is_refused_until_it_is_forced(kubewright: Kubewright, project: Path) -> None:
-    settings = project / "pyproject.toml"
+    settings = older(project, "pyproject.toml", 'description = "A ', 'description = "An older ')
     settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
     before = contents(project)
 
@@ -154,6 +154,25 @@ def test_a_conflict_with_an_edit_is_refused_until_it_is_forced(kubewright: Kubew
 
     assert forced.returncode == 1
     assert "<<<<<<< yours" in settings.read_text()
+
+
+def test_options_are_edited_in_a_project_whose_files_were_edited(project: Path) -> None:
+    (project / "README.md").write_text("# Mine\n")
+    test = project / "tests/test_podset.py"
+    test.write_text(test.read_text().replace('PodSet.named("sample", "default",', 'PodSet.named("mine", "default",'))
+    edited = test.read_text()
+    settings = project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
+
+    done = separately(project, "edit", "--namespaced", "--namespace", "other", "-o", "json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["kept"] == ["README.md", "tests/test_podset.py"]
+    assert "kept  tests/test_podset.py as you wrote it; a new project has there: made = await" in done.stderr
+    assert 'replaced  namespace = "mine" in pyproject.toml' in done.stderr
+    assert test.read_text() == edited
+    assert 'namespace = "other"\nscope = "namespace"\n' in settings.read_text()
+    assert "kind: Role\n" in (project / "config/rbac/role.yaml").read_text()
 
 
 def test_versions_are_told_for_scripts_even_without_a_server(kubewright: Kubewright, tmp_path: Path) -> None:
@@ -328,6 +347,27 @@ def test_a_kind_that_kubernetes_has_too_is_said_to_be_its_own_unless_a_resource_
     assert done.returncode == 0, done.stderr
     assert ("batch/v1 CronJob is a kind of Kubernetes" in done.stderr) is not own
     assert any(path.endswith("api/v1/cronjob.py") for path in contents(project)) is own
+
+
+def test_the_advice_of_create_api_is_followed_without_losing_a_controller(project: Path) -> None:
+    controller = project / "pods_operator/controllers/podset.py"
+
+    refused = separately(project, *API)
+    again = separately(project, *API, "--force")
+
+    assert (refused.returncode, again.returncode) == (1, 0), again.stderr
+    assert refused.stderr.endswith("use --force to write its files again\n")
+    assert controller.is_file()
+    assert "controller: true" in (project / FILE).read_text()
+
+    batch = ("create", "api", "--group", "batch", "--version", "v1", "--kind", "CronJob")
+    first = separately(project, *batch)
+    (advice,) = (line for line in first.stderr.splitlines() if "for a kind of your own" in line)
+    own = separately(project, *batch, *advice.partition("add ")[2].split())
+
+    assert own.returncode == 0, own.stderr
+    text = (project / "pods_operator/controllers/cronjob.py").read_text()
+    assert "from pods_operator.api.v1.cronjob import CronJob" in text
 
 
 @pytest.mark.parametrize("owns", ["", ", owns=[ConfigMap]"], ids=["forgotten", "owned"])

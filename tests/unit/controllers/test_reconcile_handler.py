@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +23,7 @@ from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
 from kubewright.controllers.reconcile_state import ReconcileEnvironment
 from kubewright.controllers.write_loops import WriteLoop
 from kubewright.errors import Cause as StatusCause
-from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
+from kubewright.errors import ConfigError, Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue.item import Item
@@ -58,6 +59,7 @@ class Kept:
         self.fresh: Any = obj
         self.written: list[Any] = []
         self.added_by_others = 0
+        self.refusal = NotFound("not found", code=404)
 
     def in_namespace(self, namespace: str) -> Kept:
         return self
@@ -67,6 +69,9 @@ class Kept:
 
     async def get_fresh(self, kind: type[Any], key: ObjectKey) -> Any:
         return self._copy_or_raise(self.fresh)
+
+    async def patch_by_name(self, kind: type[Any], key: ObjectKey, patch: dict[str, Any]) -> Any:
+        raise self.refusal
 
     async def patch(self, obj: Any, *, subresource: str) -> Any:
         assert subresource == "status"
@@ -220,16 +225,34 @@ async def test_an_error_decides_when_its_object_is_tried_again(
     assert [(status.ready, status.observed_generation) for status in bench.client.written] == [(2, None)]
 
 
-@pytest.mark.parametrize(("answer", "logged"), [(None, False), (Result(), False), ({"requeue": 5}, True)])
-async def test_only_an_answer_that_is_no_result_is_logged(
-    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, answer: Any, logged: bool
+async def _nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, ""),
+        (Result(), ""),
+        (
+            {"requeue": 5},
+            r"reconcile returned \{'requeue': 5\}; return a Result, such as Result\(requeue_after=30\), or None",
+        ),
+        (60, r"reconcile returned 60; to be called again, return Result\(requeue_after=60\)"),
+        (True, "reconcile returned True; return a Result"),
+        (_nothing, "reconcile returned a coroutine that nobody has awaited; write await in front of the call"),
+    ],
+)
+async def test_an_answer_that_is_no_result_is_an_error_that_says_what_to_return(
+    threads: ThreadPoolExecutor, answer: Any, words: str
 ) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> Any:
-        return answer
+        return answer() if answer is _nothing else answer
 
-    assert (await Bench(reconcile, toy(), threads).reconcile()).result == "success"
-    assert ("the reconciler returned something that is no Result" in caplog.text) is logged
+    outcome = await Bench(reconcile, toy(), threads).reconcile()
+
+    assert outcome.result == ("error" if words else "success")
+    assert re.match(words, str(outcome.error or ""))
 
 
 async def test_a_kind_without_a_status_has_none_written(threads: ThreadPoolExecutor) -> None:
@@ -324,6 +347,28 @@ async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_m
     assert (await bench.reconcile()).requeue_after == 60.0, "it is held back anew, not for what is left"
 
 
+@pytest.mark.parametrize(
+    ("missing", "result"), [({"name": KEY.name}, "success"), ({}, "error")], ids=["object", "kind"]
+)
+async def test_an_object_that_is_deleted_before_it_has_the_finalizer_is_left_alone(
+    threads: ThreadPoolExecutor, missing: dict[str, str], result: str
+) -> None:
+    called: list[str] = []
+
+    class Keeper:
+        async def reconcile(self, obj: Toy, ctx: Context) -> None:
+            called.append(obj.metadata.name)
+
+        async def finalize(self, obj: Toy, ctx: Context) -> None: ...
+
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), toy(), threads)
+    bench.client.refusal = NotFound("not found", code=404, details=missing)
+
+    outcome = await bench.reconcile()
+
+    assert (outcome.result, called) == (result, [])
+
+
 async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_not(threads: ThreadPoolExecutor) -> None:
     class Keeper:
         async def reconcile(self, obj: Toy, ctx: Context) -> None: ...
@@ -356,3 +401,47 @@ async def test_in_a_fight_over_the_object_itself_an_edit_is_a_blow(threads: Thre
     bench.client.obj.metadata.generation = 2
 
     assert (await bench.reconcile()).requeue_after == 40.0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda obj, ctx: ctx.apply([ConfigMap.named("a"), ConfigMap.named("b")]), "call it for each of the 2"),
+        (lambda obj, ctx: ctx.apply(None), r"takes an object, such as ConfigMap.named\('web'\), and was given None"),
+        (lambda obj, ctx: ctx.apply(ConfigMap), "was given the class ConfigMap"),
+        (lambda obj, ctx: ctx.apply({"kind": "ConfigMap"}), "takes an object and no dict"),
+        (lambda obj, ctx: ctx.apply(ConfigMap()), "a ConfigMap without a name, .*; give it one, or use ctx.create"),
+        (lambda obj, ctx: ctx.apply(obj), "Toy shop/web itself, which is no child of its own; change its status"),
+        (lambda obj, ctx: ctx.create(Toy.named("web")), "ctx.create was given Toy shop/web itself"),
+        (lambda obj, ctx: ctx.patch(ConfigMap), "ctx.patch takes an object"),
+        (lambda obj, ctx: ctx.delete("web"), r"was given 'web'; ctx.remove\(Kind, name\) deletes one by its name"),
+        (lambda obj, ctx: ctx.remove(ConfigMap, ConfigMap.named("a")), "ctx.remove takes a kind and a name"),
+        (
+            lambda obj, ctx: ctx.condition("Ready", "yes"),
+            "the condition Ready was given 'yes'; it is True, False, or None",
+        ),
+        (lambda obj, ctx: ctx.condition(True, "Ready"), r"given the type True; write it like ctx.condition\('Ready'"),
+        (lambda obj, ctx: ctx.condition("Ready", False, reason="not yet"), "a reason is one word, such as"),
+        (lambda obj, ctx: ctx.event("Made", "it", type="warning"), "given the type 'warning'; it is Normal or Warning"),
+        (
+            lambda obj, ctx: ctx.event("Failed", ValueError("no")),
+            "ctx.event takes strings, and was given 'Failed', Val",
+        ),
+        (lambda obj, ctx: ctx.event("Made", "it", about="pod"), r"ctx.event\(about=...\) takes an object"),
+        (lambda obj, ctx: ctx.wait(ctx.confirm()), "ctx.wait is for plain functions, and would wait for itself here"),
+        (lambda obj, ctx: ctx.wait(3), "ctx.wait was given 3, which is nothing to wait for"),
+    ],
+)
+async def test_a_wrong_call_of_the_context_is_refused_in_a_sentence(
+    threads: ThreadPoolExecutor, call: Any, words: str
+) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        answer = call(obj, ctx)
+        if answer is not None:
+            await answer
+
+    outcome = await Bench(reconcile, toy(), threads).reconcile()
+
+    assert isinstance(outcome.error, ConfigError)
+    assert re.search(words, str(outcome.error))

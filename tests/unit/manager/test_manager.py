@@ -240,6 +240,58 @@ async def test_a_failure_is_not_lost_when_nobody_waits_for_it() -> None:
             await clock.settle()
 
 
+async def test_the_state_and_the_readiness_say_that_something_has_failed() -> None:
+    clock, breaks = VirtualClock(), asyncio.Event()
+
+    async def fail() -> None:
+        await breaks.wait()
+        raise ValueError("broken")
+
+    shop = manager(Server(), clock, fail)
+    await shop.__aenter__()
+    states = [shop.state]
+    breaks.set()
+    await clock.settle()
+    states.append(shop.state)
+    assert await shop._lifecycle.started() == "something that must run has ended: broken"
+    with pytest.raises(ValueError, match="broken"):
+        await shop.__aexit__(None, None, None)
+
+    assert [*states, shop.state] == ["running", "failed", "stopped"]
+
+
+async def test_the_start_ends_or_fails_with_that_of_what_may_fail_at_its_start() -> None:
+    class Starting(Controller):
+        def __init__(self) -> None:
+            super().__init__()
+            self.begins = asyncio.Event()
+
+        async def wait_started(self) -> None:
+            await self.begins.wait()
+
+    class Failing(Starting):
+        async def run(self) -> None:
+            await self.begins.wait()
+            raise ValueError("no index")
+
+    clock, good, bad = VirtualClock(), Starting(), Failing()
+    shop = manager(Server(), clock, good)
+    starting = asyncio.create_task(shop.__aenter__())
+    await clock.settle()
+    assert shop.state == "running"  # and ready to be asked
+    assert not starting.done()
+    good.begins.set()
+    await starting
+    await shop.__aexit__(None, None, None)
+
+    starting = asyncio.create_task(manager(Server(), clock, bad).__aenter__())
+    await clock.settle()
+    bad.begins.set()
+    bad.begins = asyncio.Event()
+    with pytest.raises(ValueError, match="no index"):
+        await starting
+
+
 async def test_one_added_later_runs_at_once_and_a_manager_runs_once() -> None:
     clock, late = VirtualClock(), Controller("late")
     async with manager(Server(), clock) as shop:
@@ -657,7 +709,7 @@ def test_a_signal_stops_every_manager_of_the_process(number: signal.Signals) -> 
     child = start()
 
     child.send_signal(number)
-    output, errors = child.communicate(timeout=30)
+    output, errors = child.communicate()
 
     assert output == "ending\nending\nstopped\n"
     assert child.returncode == 0, errors
@@ -670,6 +722,6 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
     assert child.stdout.readline() == "ending\n"
 
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=30)
+    child.communicate()
 
     assert child.returncode == 1

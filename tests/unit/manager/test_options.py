@@ -34,6 +34,8 @@ def test_the_table_lists_every_option_as_it_is() -> None:
     shown = [row[:4] for row in rows]
 
     def text(value: object) -> str:
+        if isinstance(value, tuple):
+            return ",".join(value)
         return (
             str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
         )
@@ -129,3 +131,30 @@ def test_an_unknown_argument_is_refused_with_a_suggestion() -> None:
 def test_what_cannot_work_is_refused_when_it_is_said(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=f"^{sentence}"):
         ManagerOptions(**wrong)
+
+
+def test_the_namespaces_to_watch_come_from_flag_environment_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "manager.yaml"
+    file.write_text("watchNamespaces: [from-file, other]\n")
+
+    def loaded(environ: dict[str, str], **arguments: Any) -> tuple[str, ...]:
+        return ManagerOptions.load(file=file, environ=environ, **arguments).watch_namespaces
+
+    both = {"WATCH_NAMESPACE": "go", "KUBEWRIGHT_WATCH_NAMESPACES": "ours, other,ours"}
+    assert loaded({}) == ("from-file", "other")
+    assert loaded({"WATCH_NAMESPACE": "go"}) == ("go",)
+    assert loaded(both) == ("ours", "other")
+    assert loaded(both, watch_namespaces="flag,b") == ("flag", "b")
+    assert loaded(both, watch_namespaces=["flag"]) == ("flag",)
+    assert ManagerOptions.load(environ={"WATCH_NAMESPACE": ""}).watch_namespaces == ()
+
+
+@pytest.mark.parametrize("value", [7, [7], {"a": "b"}], ids=str)
+def test_namespaces_to_watch_that_are_no_words_are_refused(value: object) -> None:
+    with pytest.raises(ConfigError, match="it takes words with commas between them"):
+        ManagerOptions.load(environ={}, watch_namespaces=value)
+
+
+def test_a_namespace_to_watch_that_cannot_be_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the namespace to watch 'No' cannot be used"):
+        ManagerOptions.load(environ={"WATCH_NAMESPACE": "No"})

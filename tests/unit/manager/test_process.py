@@ -24,7 +24,7 @@ options = ManagerOptions(health_address="0", metrics_address="0", block_limit=0.
 
 
 def output_of(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -106,7 +106,7 @@ def test_what_is_no_plain_function_of_a_manager_is_refused(function: Callable[..
         setup_with_manager(function)
 
 
-@pytest.mark.parametrize("option", ["name", "namespace"])
-def test_what_the_operator_is_called_is_said_elsewhere(option: str) -> None:
-    with pytest.raises(ConfigError, match=rf"the operator's {option} is said under \[tool.kubewright\]"):
-        scoped(**{option: "shop"})
+@pytest.mark.parametrize("option", ["name", "namespace", "watch_namespaces"])
+def test_what_the_operator_is_called_and_where_it_works_is_said_elsewhere(option: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{option} is said with \w+ under \[tool.kubewright\]"):
+        scoped(**{option: ("shop",) if option == "watch_namespaces" else "shop"})

@@ -19,7 +19,7 @@ from kubewright.cache import CacheReader
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.errors import ConfigError, KubewrightError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.manager import webhooks as module
+from kubewright.manager import webhook_certificates as module
 from kubewright.manager.webhooks import ServedWebhooks
 from kubewright.webhooks.serving.router import WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer

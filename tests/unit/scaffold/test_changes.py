@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubewright.errors import ConfigError
@@ -79,16 +82,66 @@ def test_a_file_the_user_removed_stays_away(tmp_path: Path) -> None:
     assert not (tmp_path / "Dockerfile").exists()
 
 
+OTHER = msgspec.structs.replace(ONE, namespace="other", namespaced=True)
+
+
 def test_edits_in_the_very_lines_that_change_are_a_conflict(tmp_path: Path) -> None:
-    write(tmp_path, plan(tmp_path, EMPTY))
+    write(tmp_path, plan(tmp_path, ONE))
     settings = tmp_path / "pyproject.toml"
     settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
 
-    planned = plan(tmp_path, Project.new(name="pods-operator", domain="example.io", namespace="other"))
+    planned = plan(tmp_path, OTHER, mark=True)
 
     assert planned.conflicts == ("pyproject.toml",)
     assert 'namespace = "mine"' in planned.writes["pyproject.toml"]
     assert 'namespace = "other"' in planned.writes["pyproject.toml"]
+
+
+def test_an_option_that_is_edited_replaces_what_the_user_had_written_there(tmp_path: Path) -> None:
+    write(tmp_path, plan(tmp_path, ONE))
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"\nmax_description = 0'))
+
+    planned = plan(tmp_path, OTHER, before=ONE)
+
+    assert planned.conflicts == ()
+    assert planned.replaced == {"pyproject.toml": ('namespace = "mine"',)}
+    found = tomllib.loads(planned.writes["pyproject.toml"])["tool"]["kubewright"]
+    assert (found["namespace"], found["scope"], found["max_description"]) == ("other", "namespace", 0)
+
+
+def test_an_option_that_is_edited_leaves_code_and_prose_as_the_user_wrote_them(tmp_path: Path) -> None:
+    write(tmp_path, plan(tmp_path, ONE))
+    (tmp_path / "tests/test_podset.py").write_text("def test_mine() -> None: ...\n")
+    (tmp_path / "README.md").write_text("# Mine\n")
+
+    planned = plan(tmp_path, OTHER, before=ONE)
+
+    assert planned.conflicts == ()
+    assert {"tests/test_podset.py", "README.md"}.isdisjoint(planned.writes)
+    assert planned.kept.keys() == {"tests/test_podset.py", "README.md"}
+    assert '"other"' in " ".join(planned.kept["tests/test_podset.py"])
+
+
+def test_prose_of_the_users_own_is_no_obstacle_to_another_kind(tmp_path: Path) -> None:
+    write(tmp_path, plan(tmp_path, ONE))
+    (tmp_path / "README.md").write_text("# Mine\n")
+
+    planned = plan(tmp_path, add_api(ONE, group="apps", version="v1alpha1", kind="Cart"))
+
+    assert planned.conflicts == ()
+    assert "README.md" not in planned.writes
+
+
+def test_where_the_templates_are_newer_too_an_edit_of_the_same_setting_is_a_conflict(tmp_path: Path) -> None:
+    write(tmp_path, plan(tmp_path, ONE))
+    settings = tmp_path / "pyproject.toml"
+    base = last_rendered(tmp_path)
+    base["pyproject.toml"] = base["pyproject.toml"].replace('description = "', 'description = "Older: ')
+    (tmp_path / RENDERED).write_text(json.dumps(base))
+    settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
+
+    assert plan(tmp_path, OTHER, before=ONE).conflicts == ("pyproject.toml",)
 
 
 def test_a_damaged_memory_of_what_was_rendered_is_one_sentence(tmp_path: Path) -> None:

@@ -70,6 +70,52 @@ def test_the_first_version_is_the_one_that_is_stored() -> None:
     assert [(entry.version, entry.storage) for entry in project.resources] == [("v1alpha1", True), ("v1", False)]
 
 
+def test_a_kind_that_is_written_again_keeps_its_controller_its_scope_and_its_plural() -> None:
+    one = add_api(EMPTY, **PODSET, namespaced=False, plural="podsetses")
+
+    for controller in (None, False, True):
+        assert add_api(one, **PODSET, overwrite=True, controller=controller) == one
+
+
+def test_a_kind_gets_its_controller_later_and_keeps_its_scope() -> None:
+    bare = add_api(EMPTY, **PODSET, namespaced=False, controller=False)
+
+    (entry,) = add_api(bare, **PODSET, controller=True).resources
+
+    assert (entry.controller, entry.namespaced) == (True, False)
+
+
+def test_another_version_has_the_scope_and_plural_of_the_first_and_leaves_it_the_controller() -> None:
+    one = add_api(EMPTY, **PODSET, namespaced=False, plural="podsetses")
+
+    first, second = add_api(one, group="apps", version="v1", kind="PodSet").resources
+
+    assert (second.namespaced, second.plural) == (False, "podsetses")
+    assert (first.controller, second.controller) == (True, False)
+
+
+def test_a_kind_of_ones_own_in_the_place_of_one_of_kubernetes_has_its_controller() -> None:
+    one = add_api(EMPTY, group="batch", version="v1", kind="CronJob")
+
+    (entry,) = add_api(one, group="batch", version="v1", kind="CronJob", resource=True, overwrite=True).resources
+
+    assert (entry.core, entry.resource, entry.controller) == (False, True, True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"group": "shop", "version": "v1alpha1", "kind": "PodSet"},
+        {"group": "shop", "version": "v1", "kind": "PodSet"},
+        {"group": "apps", "version": "v1alpha1", "kind": "Podset"},
+    ],
+    ids=str,
+)
+def test_kinds_whose_controllers_would_be_one_module_are_refused(other: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="would be one module; give one of the two kinds another name"):
+        add_api(add_api(EMPTY, **PODSET), **other)
+
+
 def test_webhooks_are_added_one_after_the_other() -> None:
     project = add_webhook(add_api(EMPTY, **PODSET), **PODSET, defaulting=True, operations=("create",))
     hooks = add_webhook(project, **PODSET, validation=True).resources[0].webhooks
@@ -89,7 +135,7 @@ def test_what_cannot_be_added_is_refused_in_a_sentence() -> None:
     with pytest.raises(ConfigError, match="without a controller there is nothing to write"):
         add_api(EMPTY, group="core", version="v1", kind="Pod", controller=False)
     with pytest.raises(ConfigError, match="one is enough for all versions"):
-        add_api(one, group="apps", version="v1", kind="PodSet")
+        add_api(one, group="apps", version="v1", kind="PodSet", controller=True)
     with pytest.raises(ConfigError, match="has another scope or plural"):
         add_api(one, group="apps", version="v1", kind="PodSet", namespaced=False, controller=False)
     with pytest.raises(ConfigError, match="would be one module"):

@@ -56,3 +56,27 @@ def test_no_line_of_the_user_is_lost(base: str, mine: str, new: str) -> None:
 
     for line in mine.splitlines():
         assert line in merged or line in base.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("mine", "new", "merged"),
+    [
+        ("one\ntwo\nmine\nthree\nfour\nfive\n", "one\n2\nthree\nfour\nfive\n", "one\n2\nmine\nthree\nfour\nfive\n"),
+        ("one\nmine\ntwo\nthree\nfour\nfive\n", "one\n2\nthree\nfour\nfive\n", "one\nmine\n2\nthree\nfour\nfive\n"),
+        ("one\ntwo\n3\nfour\nfive\n", "one\n2\nthree\nfour\nfive\n", "one\n2\n3\nfour\nfive\n"),
+        ("one\ntwo\nthree\nfour\n5", BASE + "six\n", "one\ntwo\nthree\nfour\n5\nsix\n"),
+    ],
+)
+def test_changes_of_neighbouring_lines_are_both_made(mine: str, new: str, merged: str) -> None:
+    found = merge(BASE, mine, new)
+
+    assert (found.text, found.conflicts) == (merged, 0)
+
+
+def test_where_a_side_is_preferred_only_the_lines_in_question_are_its_own() -> None:
+    mine, new = BASE.replace("three", "drei").replace("five", "5"), BASE.replace("three", "trois").replace("one", "1")
+
+    ours, theirs = merge(BASE, mine, new, prefer="mine"), merge(BASE, mine, new, prefer="new")
+
+    assert (ours.text, ours.conflicts, ours.dropped) == ("1\ntwo\ndrei\nfour\n5\n", 0, ("trois",))
+    assert (theirs.text, theirs.conflicts, theirs.dropped) == ("1\ntwo\ntrois\nfour\n5\n", 0, ("drei",))

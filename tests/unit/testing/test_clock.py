@@ -10,6 +10,7 @@ import pytest
 
 from kubewright._base.clock import Clock
 from kubewright.errors import ConfigError
+from kubewright.testing import time_limit
 from kubewright.testing.clock import VirtualClock
 
 
@@ -137,7 +138,7 @@ async def test_a_cancelled_sleep_is_gone() -> None:
 async def test_sleeping_for_no_time_returns_without_an_advance(seconds: float) -> None:
     clock = VirtualClock()
 
-    async with asyncio.timeout(10):
+    async with time_limit(10):
         await clock.sleep(seconds)
 
     assert clock.monotonic() == 0.0

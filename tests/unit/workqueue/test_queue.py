@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from kubewright.errors import KubewrightError
+from kubewright.testing import time_limit
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue import Item, WorkQueue
 
@@ -662,7 +663,7 @@ async def test_idle_returns_when_the_queue_is_shut_down(queue: WorkQueue[str]) -
 async def test_a_drain_of_an_idle_queue_returns_at_once_and_drops_the_delayed(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 5.0)
 
-    async with asyncio.timeout(10):
+    async with time_limit(10):
         await queue.shut_down_with_drain()
 
     assert queue.delayed() == {}

@@ -19,8 +19,10 @@ Count = Annotated[int, Field(format="int32")]
 
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
-OBJECT_NAMES = Field(max_length=52)
-"""Pods are named after the Application, with up to eleven characters more; 63 is the most a label holds."""
+OBJECT_NAMES = Field(max_length=52, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")
+"""A Service has the name, also one whose port comes later, and Services are named more strictly than most objects. Pods
+are named after the Application, with up to eleven characters more; 63 is the most a label holds.
+"""
 
 
 class ConfigReference(Model):

@@ -5,7 +5,7 @@ from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec
 from kubewright.k8s.core.v1 import ConfigMapEnvSource, Container, ContainerPort, EnvFromSource, PodSpec, PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.names import CONFIG_HASH, identity_of, labels_of
 
 __all__ = ("desired_deployment",)
@@ -36,7 +36,7 @@ def _metadata(application: Application) -> ObjectMeta:
 
 
 def _container(application: Application) -> Container:
-    wanted, config = application.spec.container, application.spec.config_ref
+    wanted, config = application.spec, application.spec.config_ref
     return Container(
         name="application",
         image=wanted.image,

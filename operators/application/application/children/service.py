@@ -3,7 +3,7 @@
 from kubewright import ObjectMeta
 from kubewright.k8s.core.v1 import Service, ServicePort, ServiceSpec
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.names import identity_of, labels_of
 
 __all__ = ("desired_service",)

@@ -12,7 +12,7 @@ from kubewright.errors import ApiError
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service
 
-from application.api.v1beta1.application import Application
+from application.api.v1alpha1.application import Application
 from application.children.deployment import desired_deployment
 from application.children.service import desired_service
 from application.config import Configuration, config_names, find_configuration
@@ -22,7 +22,7 @@ from application.names import FIELD_MANAGER, FINALIZER, INSTANCE, identity_of
 from application.ownership import find_child, release
 from application.predicates import data_changed, desired_state_changed
 from application.status import GAUGES, Findings, report, report_problem
-from application.webhooks.v1beta1.application import default_application, validate_application
+from application.webhooks.v1alpha1.application import default_application, validate_application
 
 
 def application_of(pod: KubeObject) -> Iterable[ObjectKey]:
@@ -90,7 +90,7 @@ async def keep_deployment(application: Application, configuration: Configuration
 
 async def keep_service(application: Application, ctx: Context) -> None:
     """One with a port, none without; a foreign one is left alone."""
-    port = application.spec.container.port
+    port = application.spec.port
     if port is not None:
         before = await ctx.client.find(Service, application.key)
         after = await ctx.apply(desired_service(application, port), adopt=identity_of(application))

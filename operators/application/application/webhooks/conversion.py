@@ -1,4 +1,4 @@
-"""Application between its versions: v1beta1 is the hub, every other version converts to it and from it.
+"""Application between its versions: v1alpha1 is the hub, every other version converts to it and from it.
 
 Both hold the same facts in another shape, so nothing is lost either way. Metadata stays by itself.
 """

@@ -15,7 +15,7 @@ from kubewright.k8s.core.v1 import Pod
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool
 from podbuggertool.container import container_for, container_name, holds_earlier
 from podbuggertool.matching import INDEX, demanded_label, labels_of, pod_matters, selector_of
-from podbuggertool.pods import by_age, holds, is_eligible, is_wanted
+from podbuggertool.pods import by_age, holds, image_in_the_way, is_eligible, is_wanted
 from podbuggertool.refusals import Refusals, refusal_of
 from podbuggertool.status import GAUGES, report, report_invalid
 from podbuggertool.webhooks.v1alpha1.podbuggertool import default_podbuggertool, validate_podbuggertool
@@ -44,14 +44,13 @@ class PodBuggerToolController:
         if errors := validate_podbuggertool.check(wanted):
             report_invalid(tool, str(errors), ctx)
             return None
-        container = container_name(wanted)
         pods = await self._pods(wanted, ctx)
         self._refusals.forget_outdated(tool, pods, ctx.now())
         added, error = (0, None) if tool.spec.suspend else await self._serve(wanted, pods, ctx)
 
         refusals = self._refusals.of(tool)
         # What was added is in the cache by now; without that, what was read before is still true.
-        report(tool, container, await self._pods(wanted, ctx) if added else pods, refusals, ctx)
+        report(tool, wanted, await self._pods(wanted, ctx) if added else pods, refusals, ctx)
         if error is not None:
             raise error
         waits = [(one.retry_at - ctx.now()).total_seconds() for one in refusals if one.retry_at is not None]
@@ -68,11 +67,9 @@ class PodBuggerToolController:
         """Add the container to all pods that can have it now: to how many it was, and what is worth another try."""
         container = container_name(tool)
         waiting = [
-            pod
-            for pod in pods
-            if is_eligible(pod, tool) and not holds(pod, container) and not self._refusals.stands(tool, pod)
+            pod for pod in pods if is_eligible(pod, tool) and not holds(pod, tool) and not self._is_hopeless(tool, pod)
         ]
-        room = await _room(tool, container, ctx) if tool.spec.max_pods else len(waiting)
+        room = await _room(tool, ctx) if tool.spec.max_pods else len(waiting)
         added: list[Pod] = []
         error: KubewrightError | None = None
         while waiting and len(added) < room and error is None and not self._refusals.are_final(tool):
@@ -87,6 +84,10 @@ class PodBuggerToolController:
             told = f"{stale} of {len(pods)} pods keep the container they had before, which cannot be removed"
             ctx.event("EarlierContainersStay", told)
         return len(added), error
+
+    def _is_hopeless(self, tool: PodBuggerTool, pod: Pod) -> bool:
+        """Whether the API would refuse the container, as far as one can know without asking."""
+        return image_in_the_way(pod, tool) is not None or self._refusals.stands(tool, pod)
 
     async def _add(self, tool: PodBuggerTool, pod: Pod, ctx: Context) -> bool | KubewrightError:
         """Add the container to one pod: True if it was, False if it never will be, else why it was not this time.
@@ -113,7 +114,7 @@ class PodBuggerToolController:
         return True
 
 
-async def _room(tool: PodBuggerTool, container: str, ctx: Context) -> int:
+async def _room(tool: PodBuggerTool, ctx: Context) -> int:
     """How many more pods may have the container: those that do not match any more count, too."""
     pods = await ctx.client.list(Pod, namespace=tool.metadata.namespace)
-    return max(0, tool.spec.max_pods - sum(holds(pod, container) and is_wanted(pod) for pod in pods))
+    return max(0, tool.spec.max_pods - sum(holds(pod, tool) and is_wanted(pod) for pod in pods))

@@ -33,6 +33,8 @@ _log = Logger("kubewright.servers")
 _HIGH_WATER: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
 """Bytes of a large response that are written at a time."""
+_LONG: Final = 64 * 1024 * 1024
+"""What a long response counts for at the most: the server has most of what it is made of in any case."""
 _READ_AHEAD: Final = 64 * 1024
 """Bytes of later requests that are kept while one is answered."""
 _PROMPT_BODY: Final = 64 * 1024
@@ -308,7 +310,7 @@ class Connection(asyncio.Protocol):
     async def _write_long(self, response: LongResponse, request: RequestHead) -> None:
         """Write each piece when the client has read most of those before."""
         assert self.transport is not None
-        self._since, self._long = time.monotonic(), response.size
+        self._since, self._long = time.monotonic(), min(response.size, _LONG)
         headers, compressor = response.headers, None
         if self._server.gzip_above is not None and _accepts_gzip(request):
             headers, compressor = {**headers, **_GZIPPED}, zlib.compressobj(1, wbits=_GZIP_WINDOW)
@@ -487,7 +489,11 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Close now."""
+        """Close now, and let go of what is held: asyncio says only later that the connection is lost."""
+        self._discarding = True
+        self._buffer.clear()
+        self._body = self._rest = None
+        self._hold(0)
         if self.transport is not None:
             self.transport.abort()
 

@@ -20,6 +20,8 @@ _HEAD: Final = re.compile(
 """A whole head: one match checks every name and every byte, and remembers no place to go back to."""
 _MAX_HEADERS: Final = 10_000
 """Go counts bytes only. Here a line costs more than its bytes, and no client sends so many."""
+_MAX_PARTS: Final = 20_000
+"""Parameters of a query, media types of an Accept, requirements of a selector: each costs a hundred times its bytes."""
 _HOST: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=@\[\]_~]*")
 """As httpguts.ValidHostHeader (golang.org/x/net/http/httpguts/httplex.go)."""
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -53,7 +55,7 @@ class RequestHead:
         Values of a repeated header are joined by commas; those whose name begins with one of `separate` by line breaks,
         because their values may hold commas.
         """
-        if len(data) > _MAX_HEADERS and data.count(b"\n") > _MAX_HEADERS:
+        if len(data) > _MAX_HEADERS and _has_too_many_parts(data):
             raise BadRequest(TOO_LARGE)
         if not _HEAD.fullmatch(data):
             raise BadRequest
@@ -71,6 +73,8 @@ class RequestHead:
         # Go drops the length of a body that also comes in chunks. Such a request is how a second one is smuggled past a
         # proxy, so the connection does not serve another one.
         coding = headers.get("transfer-encoding")
+        if self.version == "1.0":
+            coding = None  # HTTP/1.0 has no chunks, and Go counts the bytes of such a body, or reads none
         self.chunked = coding is not None
         self.length = 0 if self.chunked else _length(headers.get("content-length"))
         if coding is not None and coding.lower() != "chunked":
@@ -83,7 +87,12 @@ class RequestHead:
         if self.version == "1.1":
             self.keep_alive = "close" not in connection and not (self.chunked and "content-length" in headers)
         else:
-            self.keep_alive = "keep-alive" in connection
+            self.keep_alive = "keep-alive" in connection and "transfer-encoding" not in headers
+
+
+def _has_too_many_parts(data: bytes) -> bool:
+    commas = data.count(b",") + data.count(b"%2C") + data.count(b"%2c")
+    return data.count(b"\n") > _MAX_HEADERS or commas + data.count(b"&") + data.count(b";") > _MAX_PARTS
 
 
 @lru_cache(maxsize=64)

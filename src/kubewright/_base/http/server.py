@@ -139,11 +139,12 @@ class HttpServer:
     def hold(self, size: int) -> None:
         """A connection holds so many bytes more, or less. Above the limit, the slowest that holds some gives way."""
         self._held += size
-        if size > 0 and self._held > self.limits.held_bytes:
+        while size > 0 and self._held > self.limits.held_bytes:
             victim = self._slowest(connection for connection in self.open if connection.held)
-            if victim is not None:
-                _log.warning("clients that are too slow hold too many bytes; one was cut off", bytes=self._held)
-                victim.abort()
+            if victim is None:
+                return
+            _log.warning("clients that are too slow hold too many bytes; one was cut off", bytes=self._held)
+            victim.abort()
 
     def closed(self, connection: Connection) -> None:
         """A connection was closed or hijacked."""

@@ -46,7 +46,7 @@ class ForbidCreateInTerminatingCrd:
         self._crds = crds
 
     def handles(self, attributes: Attributes) -> bool:
-        if not self._crds or attributes.operation != "CREATE":
+        if not self._crds or attributes.operation != "CREATE" or not attributes.resource.custom:
             return False
         return f"{attributes.resource.plural}.{attributes.resource.kind.group}" in self._crds
 

@@ -41,7 +41,21 @@ _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no
 
 def compile_rules(schema: Mapping[str, Any]) -> CelValidator:
     """The validator of the rules of an openAPIV3Schema; false if there are none."""
-    return CelValidator(_compile(schema, root=True))
+    with_rules: set[int] = set()
+    _find_rules(schema, with_rules)
+    return CelValidator(_compile(schema, with_rules, root=True))
+
+
+def _find_rules(schema: Any, found: set[int]) -> bool:
+    """Add the ids of the nodes with rules at or below them: the types of all others need not be known."""
+    if not isinstance(schema, Mapping):
+        return False
+    inner = (*(schema.get("properties") or {}).values(), schema.get("additionalProperties"), schema.get("items"))
+    below = [_find_rules(each, found) for each in inner]
+    if not (any(below) or schema.get("x-kubernetes-validations")):
+        return False
+    found.add(id(schema))
+    return True
 
 
 @final
@@ -58,16 +72,17 @@ class _Node:
     schema: Mapping[str, Any]
 
 
-def _compile(schema: Any, *, root: bool) -> _Node | None:
-    if not isinstance(schema, Mapping):
+def _compile(schema: Any, with_rules: set[int], *, root: bool) -> _Node | None:
+    if not isinstance(schema, Mapping) or id(schema) not in with_rules:
         return None
     kind = type_of_node(schema, root=root)
     properties = {}
     for name, inner in (schema.get("properties") or {}).items():
-        node = None if _is_hidden(kind, name) else _below(inner)
+        node = None if _is_hidden(kind, name) else _below(inner, with_rules)
         if node is not None:
             properties[name] = node
-    entries, items = _below(schema.get("additionalProperties")), _below(schema.get("items"))
+    entries = _below(schema.get("additionalProperties"), with_rules)
+    items = _below(schema.get("items"), with_rules)
     written = schema.get("x-kubernetes-validations") or ()
     programs: tuple[RuleProgram, ...] = ()
     if written and kind is not None:
@@ -78,9 +93,9 @@ def _compile(schema: Any, *, root: bool) -> _Node | None:
     return _Node(kind, schema.get("type", ""), programs, properties, entries, items, schema)
 
 
-def _below(schema: Any) -> _Node | None:
+def _below(schema: Any, with_rules: set[int]) -> _Node | None:
     embedded = isinstance(schema, Mapping) and bool(schema.get("x-kubernetes-embedded-resource"))
-    return _compile(schema, root=embedded)
+    return _compile(schema, with_rules, root=embedded)
 
 
 def _is_hidden(kind: CelType | None, name: str) -> bool:

@@ -6,9 +6,10 @@ Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.apiextensions.cel_rules import validate_rules
 from kubewright.apiserver.apiextensions.definitions.decoding import normalize_crd
 from kubewright.apiserver.apiextensions.definitions.defaults import (
@@ -18,12 +19,15 @@ from kubewright.apiserver.apiextensions.definitions.defaults import (
     prepare_for_update,
 )
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
+from kubewright.apiserver.builtin.canonical import encode
 from kubewright.apiserver.builtin.strategy import BuiltinStrategy
-from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.kinds.resources import NO_RESERVATION, Reservation, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields
 from kubewright.apiserver.managedfields.types import FieldType
 
 __all__ = ("DefinitionStrategy",)
+
+_KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 @final
@@ -48,10 +52,12 @@ class DefinitionStrategy:
 
     def default(self, tree: Tree) -> None:
         default_crd(tree)
+        encode(_KIND, tree)
 
     def prepare_for_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         prepare_for_create(tree)
         add_stored_version(tree)
+        encode(_KIND, tree)
         return ()
 
     def prepare_for_update(self, tree: Tree, old: Tree, subresource: str) -> None:
@@ -64,6 +70,7 @@ class DefinitionStrategy:
             return
         prepare_for_update(tree, old)
         add_stored_version(tree)
+        encode(_KIND, tree)
 
     def validate(self, tree: Tree) -> list[FieldError]:
         return validate_crd(tree, validate_rules=_validate_rules)
@@ -73,8 +80,8 @@ class DefinitionStrategy:
             return validate_crd_status(tree, old)
         return validate_crd(tree, old, validate_rules=_validate_rules)
 
-    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        return []
+    def reserve(self, tree: Tree, old: Tree | None, subresource: str) -> Reservation:
+        return NO_RESERVATION
 
     def release(self, tree: Tree) -> None:
         return None

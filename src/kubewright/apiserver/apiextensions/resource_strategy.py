@@ -23,7 +23,7 @@ from kubewright.apiserver.apiextensions.objects import (
 )
 from kubewright.apiserver.apiextensions.versions import CustomVersion
 from kubewright.apiserver.kinds.object_meta import finalizer_warnings
-from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.kinds.resources import NO_RESERVATION, Reservation, Resource, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_custom_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.wire.status_errors import bad_request, internal_error, too_large
@@ -76,11 +76,17 @@ class CustomResourceStrategy:
 
     @cached_property
     def field_type(self) -> FieldType:
-        return type_of_schema(self._version.schema, preserve_unknown=self._version.preserves_unknown)
+        found = self._field_types.get(self._kind.api_version)
+        return found or type_of_schema(self._version.schema, preserve_unknown=self._version.preserves_unknown)
 
     @cached_property
     def _rules(self) -> CelValidator:
         return compile_rules(self._version.schema)
+
+    def compile(self) -> None:
+        """Compile now what the first requests would compile; for a large schema not on the event loop."""
+        self._version.compile()
+        bool(self._rules)
 
     def normalize(self, tree: Tree) -> list[str]:
         try:
@@ -137,8 +143,8 @@ class CustomResourceStrategy:
     def _validate_rules(self) -> ValidateRules | None:
         return self._rules.check if self._rules else None
 
-    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        return []
+    def reserve(self, tree: Tree, old: Tree | None, subresource: str) -> Reservation:
+        return NO_RESERVATION
 
     def release(self, tree: Tree) -> None:
         return None

@@ -3,7 +3,8 @@
     for version in versions_of(crd):
         version.pruner.prune(tree)
 
-A version is frozen; what is compiled from its schema is compiled on first use. `controllers.crds` makes them.
+A version is frozen; what is compiled from its schema is compiled on first use, or by `compile` for a large schema.
+`controllers.crds` makes them.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ class CustomVersion:
     def defaulter(self) -> Defaulter:
         """Sets defaults."""
         return compile_defaults(self.schema)
+
+    def compile(self) -> None:
+        """Compile now what the first requests would compile; for a large schema not on the event loop."""
+        for _ in (self.validator, self.status_validator, self.pruner, self.defaulter):
+            pass
 
 
 def versions_of(crd: Mapping[str, Any]) -> tuple[CustomVersion, ...]:

@@ -11,17 +11,26 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+from kubewright.api.field_errors import summary
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
-from kubewright.apiserver.outbound.webhook_client import WebhookCallError, WebhookClient, check_type
+from kubewright.apiserver.outbound.webhook_client import (
+    WebhookCallError,
+    WebhookClient,
+    check_fields,
+    check_status,
+    check_type,
+)
 from kubewright.apiserver.outbound.webhook_target import target_of_client_config
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
+from kubewright.schema.check.object_metadata import shared_metadata_errors
 
 __all__ = ("WebhookConverter", "converter_of")
 
 _GROUP: Final = "apiextensions.k8s.io"
 _KNOWN: Final = frozenset({(f"{_GROUP}/v1", "ConversionReview"), (f"{_GROUP}/v1beta1", "ConversionReview")})
+_TYPES: Final = {"result": (dict, "v1.Status"), "convertedObjects": (list, "[]runtime.RawExtension")}
 _TIMEOUT: Final = 30
 _GO: Final = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", float: "float64"}
 
@@ -95,7 +104,9 @@ def _converted_objects(review_response: Mapping[str, Any], uid: str, version: st
         )
     if version == "v1" and response.get("uid", "") != uid:
         raise WebhookCallError(f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
+    check_fields(response, _TYPES, "ConversionResponse.response")
     result = response.get("result") or {}
+    check_status(result, "response.result")
     if result.get("status") != "Success":
         status = result.get("status") or ""
         raise WebhookCallError(result.get("message") or f"response.result.status was '{status}', not 'Success'")
@@ -128,14 +139,32 @@ def _restore_object_meta(before: Tree, after: Tree, kind: str) -> None:
         raise _conversion_error(f"{where}missing metadata in converted object")
     given = after["metadata"]
     if not isinstance(given, dict):
-        go_type = _GO.get(type(given), "<nil>" if given is None else "int64")
-        raise _conversion_error(f"{where}invalid metadata of type {go_type} in converted object")
+        raise _conversion_error(f"{where}invalid metadata of type {_go_type(given)} in converted object")
     own = before.get("metadata") or {}  # none after a prune by server-side apply
     restored = {name: value for name, value in own.items() if name not in ("labels", "annotations")}
     for name in ("labels", "annotations"):
-        if given.get(name):
-            restored[name] = given[name]
+        if given.get(name) is not None:
+            _check_text_map(given[name], name, where)
+            if given[name]:
+                restored[name] = given[name]
     after["metadata"] = restored
+
+
+def _check_text_map(value: Any, name: str, where: str) -> None:
+    """Raise unless these are labels or annotations: nobody looks at them again before they are stored and selected."""
+    if not isinstance(value, dict):
+        raise _conversion_error(f"{where}invalid metadata.{name} of type {_go_type(value)} in converted object")
+    for key, text in value.items():
+        if not isinstance(text, str):
+            what = f"metadata.{name}[{key}] must be a string, but is {_go_type(text)} in converted object"
+            raise _conversion_error(f"{where}{what}")
+    errors = shared_metadata_errors({name: value}, path="metadata", finalizers=False)
+    if errors:
+        raise _conversion_error(where + summary(errors))
+
+
+def _go_type(value: Any) -> str:
+    return _GO.get(type(value), "<nil>" if value is None else "int64")
 
 
 def _kind_of(tree: Tree) -> str:

@@ -65,7 +65,7 @@ def write_bootstrap(
             continue
         _fill_in(tree, now=now, port=port, client_ca=client_ca, proxy_ca=proxy_ca)
         if tree["kind"] == "Service":
-            services.assign(tree, None)
+            services.assign(tree).keep()
         version = store.next_version()
         tree["metadata"] = _with_system_metadata(meta, time, version)
         _date_conditions(tree, time)

@@ -143,6 +143,6 @@ def _decoded(part: str) -> Claims | None:
         return None
     try:
         claims = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return claims if isinstance(claims, dict) else None

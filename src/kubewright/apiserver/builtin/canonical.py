@@ -2,8 +2,10 @@
 
 kube-apiserver decodes objects into structs and encodes them again, so an empty list and no list, or `hostNetwork:
 false` and nothing, become the same: a field with omitempty is left out if empty, one without is always there
-(`resources: {}`, `status: {}`, `rules: null`). `defaults` and `preparation` end with it, so that everything after them
-(managedFields, validation, the comparison with the stored object) sees one encoding.
+(`resources: {}`, `status: {}`, `rules: null`). `defaults` end with `encode`, the encoding of an object that was decoded
+from JSON, which the field manager sees. `preparation` ends with `canonicalize`, the encoding of an object that was
+stored, which all that comes later sees (validation, the comparison with the stored object): protobuf has no empty list,
+so `rules: []` is null.
 
 `golang.decoder` has made quantities and times canonical before. Unknown fields are left alone.
 """
@@ -18,49 +20,60 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.golang.types import GoField, fields_of, kind_type, named_type
 from kubewright.apiserver.builtin.trees import Tree
 
-__all__ = ("canonicalize",)
+__all__ = ("canonicalize", "encode")
 
 # Structs that are one value in JSON, and the JSON of their zero value.
 _VALUES: Final[dict[str, Any]] = {
     "Duration": "0s",
     "FieldsV1": None,
     "IntOrString": 0,
+    "JSON": None,
     "MicroTime": None,
     "Quantity": "0",
     "RawExtension": None,
     "Time": None,
 }
+# Parts of a CRD's schema that are a schema, or a list or a boolean instead.
+_ALTERNATIVES: Final = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 _ZEROS: Final[dict[str, Any]] = {"bool": False, "string": ""}
 # The field manager writes these entries, already in Go's encoding.
 _OPAQUE: Final = "ManagedFieldsEntry"
 
 
 def canonicalize(gvk: GroupVersionKind, obj: Tree) -> None:  # hot
-    """Bring an object into Go's encoding, in place. Kinds that are not built in are left alone."""
-    walker = _walker_of_kind(gvk)
+    """Bring an object into Go's encoding of a stored one, in place. Kinds that are not built in are left alone."""
+    walker = _walker_of_kind(gvk, stored=True)
+    if walker is not None:
+        walker.walk(obj)
+
+
+def encode(gvk: GroupVersionKind, obj: Tree) -> None:  # hot
+    """The same for an object that has just been decoded: a list that may not be left out can be empty."""
+    walker = _walker_of_kind(gvk, stored=False)
     if walker is not None:
         walker.walk(obj)
 
 
 @cache
-def _walker_of_kind(gvk: GroupVersionKind) -> _Walker | None:
+def _walker_of_kind(gvk: GroupVersionKind, *, stored: bool) -> _Walker | None:
     struct = kind_type(gvk)
-    return _walker(struct) if struct is not None else None
+    return _walker(struct, stored) if struct is not None else None
 
 
 @cache
-def _walker(struct: str) -> _Walker:
-    return _Walker(struct)
+def _walker(struct: str, stored: bool) -> _Walker:
+    return _Walker(struct, stored)
 
 
 @final
 class _Walker:
     """The rules of the fields of one struct, compiled on first use."""
 
-    __slots__ = ("_always", "_ready", "_rules", "_struct")
+    __slots__ = ("_always", "_ready", "_rules", "_stored", "_struct")
 
-    def __init__(self, struct: str) -> None:
+    def __init__(self, struct: str, stored: bool) -> None:
         self._struct = struct
+        self._stored = stored
         self._ready = False
         self._always: tuple[tuple[str, Any], ...] = ()
         self._rules: dict[str, _Rule] = {}
@@ -96,11 +109,31 @@ class _Walker:
 
     def _compile(self) -> None:
         fields = [field for field in fields_of(self._struct) or () if field.json]
-        self._rules = {field.json: _rule(field) for field in fields}
+        self._rules = {field.json: _rule(field, self._stored) for field in fields}
         self._always = tuple(
             (field.json, self._rules[field.json].zero) for field in fields if _is_always_encoded(field)
         )
         self._ready = True
+
+
+@final
+class _Alternatives:
+    """The rules of a schema, where there may be something else."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: _Walker) -> None:
+        self._schema = schema
+
+    def walk(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self._schema.walk(value)
+        elif isinstance(value, list):
+            for item in value:
+                self.walk(item)
+
+    def empty(self) -> None:
+        """None: these are pointers in Go."""
 
 
 @final
@@ -115,20 +148,21 @@ class _Rule:
         self.inside = inside
 
 
-def _rule(field: GoField) -> _Rule:
+def _rule(field: GoField, stored: bool) -> _Rule:
     kind = _underlying_type(field.type)
     if kind.startswith("*"):
         # A pointer to an empty or zero value stays: `emptyDir: {}` and `replicas: 0` mean something.
-        part = _part(kind[1:])
+        part = _part(kind[1:], stored)
         return _Rule(drops_empty=False, inside=part.walk if part else None)
     if kind == "[]byte":
         return _Rule(drops_empty=field.omits_empty)
+    # Protobuf, in which kube-apiserver stores, has no empty list: without omitempty it reads back as null.
+    drops_empty = stored or field.omits_empty
     if kind.startswith("[]"):
-        # Protobuf, in which kube-apiserver stores, has no empty list: without omitempty it reads back as null.
-        return _Rule(drops_empty=True, inside=_each(_part(kind[2:])))
+        return _Rule(drops_empty=drops_empty, inside=_each(_part(kind[2:], stored)))
     if kind.startswith("map["):
-        return _Rule(drops_empty=True, inside=_each_value(_part(kind.partition("]")[2])))
-    part = _part(kind)
+        return _Rule(drops_empty=drops_empty, inside=_each_value(_part(kind.partition("]")[2], stored)))
+    part = _part(kind, stored)
     if part is not None:
         return _Rule(drops_empty=False, zero=part.empty, inside=part.walk)
     word = kind.rpartition(".")[2]
@@ -142,7 +176,7 @@ def _is_always_encoded(field: GoField) -> bool:
         return not field.omits_zero
     # omitempty has no effect on a struct by value.
     kind = _underlying_type(field.type)
-    by_value = _part(kind) is not None or kind.rpartition(".")[2] in _VALUES
+    by_value = _part(kind, stored=True) is not None or kind.rpartition(".")[2] in _VALUES
     return by_value and not kind.startswith(("*", "[", "map[")) and not field.omits_zero
 
 
@@ -152,15 +186,18 @@ def _underlying_type(kind: str) -> str:
     return kind if target is None else _underlying_type(target)
 
 
-def _part(kind: str) -> _Walker | None:
+def _part(kind: str, stored: bool) -> _Walker | _Alternatives | None:
     """The walker of a struct; None for anything that is one value in JSON."""
     kind = _underlying_type(kind)
     if kind.rpartition(".")[2] in (*_VALUES, _OPAQUE):
         return None
-    return _walker(kind) if fields_of(kind) is not None else None
+    package, _, word = kind.rpartition(".")
+    if word in _ALTERNATIVES:
+        return _Alternatives(_walker(f"{package}.JSONSchemaProps", stored))
+    return _walker(kind, stored) if fields_of(kind) is not None else None
 
 
-def _each(part: _Walker | None) -> Callable[[Any], None] | None:
+def _each(part: _Walker | _Alternatives | None) -> Callable[[Any], None] | None:
     if part is None:
         return None
     walk = part.walk
@@ -172,7 +209,7 @@ def _each(part: _Walker | None) -> Callable[[Any], None] | None:
     return walk_items
 
 
-def _each_value(part: _Walker | None) -> Callable[[Any], None] | None:
+def _each_value(part: _Walker | _Alternatives | None) -> Callable[[Any], None] | None:
     if part is None:
         return None
     walk = part.walk

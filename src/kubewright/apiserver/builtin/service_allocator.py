@@ -1,8 +1,8 @@
 """Allocates the cluster IPs and node ports of Services.
 
 `ServiceAllocator` is rebuilt from the stored Services when the server starts. `strategy` calls `assign` before a
-Service is stored and `release` after it is deleted. `preparation.services` patches the allocated values into an update
-that leaves them out, before validation. Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go.
+Service is prepared and validated, so admission and the comparison with the stored object see what it has got, and
+`release` after it is deleted. Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ from ipaddress import ip_address, ip_network
 from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.allocators import AddressPool, AllocationError, PoolFullError, PortPool
-from kubewright.apiserver.builtin.preparation.services import needs_health_port, needs_node_ports, node_ports_of
+from kubewright.apiserver.builtin.preparation.services import (
+    keep_allocated,
+    needs_health_port,
+    needs_node_ports,
+    node_ports_of,
+)
 from kubewright.apiserver.builtin.trees import Tree, items, section, semantic_equal
-from kubewright.apiserver.wire.status_errors import internal_error
+from kubewright.apiserver.builtin.validation.network.services import cluster_ip_errors
+from kubewright.apiserver.kinds.resources import Reservation
+from kubewright.apiserver.wire.status_errors import StatusError, internal_error, invalid
 
 __all__ = ("ServiceAllocator",)
 
+_SERVICE: Final = GroupVersionKind("", "v1", "Service")
 _HEADLESS: Final = "None"
 _SINGLE: Final = "SingleStack"
 _OTHER: Final = {"IPv4": "IPv6", "IPv6": "IPv4"}
@@ -64,25 +73,40 @@ class ServiceAllocator:
         if self._extra.keys() - before.keys():
             self.rebuild(services)
 
-    def assign(self, service: Tree, old: Tree | None = None, *, dry_run: bool = False) -> list[FieldError]:
-        """Allocate what a Service lacks or requests, and set it in place; with errors, nothing stays allocated."""
+    def assign(self, service: Tree, old: Tree | None = None) -> Reservation:
+        """Allocate what a Service lacks or requests, and set it in place; raises `StatusError` where that fails.
+
+        Nothing has been prepared or validated yet. What a Service gives up is freed when the reservation is kept.
+        """
         spec, before = section(service, "spec"), (old or {}).get("spec")
+        keep_allocated(spec, before)
         undo: list[Callable[[], None]] = []
-        done = False
+
+        def revert() -> None:
+            for step in reversed(undo):
+                step()
+
+        def commit() -> None:
+            if before is not None:
+                now = service["spec"]
+                self._release(set(_addresses_of(before)) - set(_addresses_of(now)), _ports_of(before) - _ports_of(now))
+
+        try:
+            self._allocate(service, spec, before, undo)
+        except StatusError:
+            revert()
+            raise
+        return Reservation(commit, revert)
+
+    def _allocate(self, service: Tree, spec: Tree, before: Tree | None, undo: list[Callable[[], None]]) -> None:
         try:
             errors = self._set_families(spec, before)
             errors = errors or self._assign_addresses(spec, before, undo)
             errors = errors or self._assign_ports(spec, before or {}, undo)
-            done = not errors and not dry_run
         except PoolFullError as error:
             raise internal_error(f"failed to allocate a serviceIP: {error}") from None
-        finally:
-            if not done:
-                for step in reversed(undo):
-                    step()
-        if done and before is not None:
-            self._release(set(_addresses_of(before)) - set(_addresses_of(spec)), _ports_of(before) - _ports_of(spec))
-        return errors
+        if errors:
+            raise invalid(_SERVICE, str(service["metadata"].get("name") or ""), errors)
 
     def release(self, service: Tree) -> None:
         """Release what a deleted Service has."""
@@ -123,9 +147,12 @@ class ServiceAllocator:
         if spec.get("type") == "ExternalName" or _keeps_families(spec, before):
             return []
         selectorless = spec.get("clusterIP") == _HEADLESS and not spec.get("selector")
-        if not spec.get("ipFamilyPolicy"):
+        if spec.get("ipFamilyPolicy") is None:
             kept = (before or {}).get("ipFamilyPolicy")
             spec["ipFamilyPolicy"] = kept or ("RequireDualStack" if selectorless else _SINGLE)
+        errors = cluster_ip_errors(spec, before or {})
+        if errors:
+            return errors
         errors = self._check_reduction(spec, before) if before is not None else []
         errors += self._name_families(spec)
         if errors:
@@ -188,14 +215,17 @@ class ServiceAllocator:
     def _assign_addresses(self, spec: Tree, before: Tree | None, undo: list[Callable[[], None]]) -> list[FieldError]:
         if spec.get("type") == "ExternalName" or spec.get("clusterIP") == _HEADLESS:
             return []
-        before_allocated = set(_addresses_of(before)) if before is not None else set()
         addresses = [str(address) for address in spec.get("clusterIPs") or []]
         families = spec.get("ipFamilies") or []
+        first = 0
+        if before is not None and before.get("type") != "ExternalName":
+            # Only a second family is new; that the primary address may not change is the business of validation.
+            first = 1
+            if before.get("clusterIP") == _HEADLESS or (len(before.get("ipFamilies") or []), len(families)) != (1, 2):
+                return []
         addresses += [""] * (len(families) - len(addresses))
-        for index, family in enumerate(families):
+        for index, family in enumerate(families[first:], first):
             address = addresses[index]
-            if address in before_allocated:
-                continue
             try:
                 if address:
                     pool = self._pool_of(address) or self._addresses[family]

@@ -11,10 +11,12 @@ from typing import Any, Final, final
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.app_armor import apply_annotated_profiles
+from kubewright.apiserver.builtin.canonical import canonicalize
 from kubewright.apiserver.builtin.conversion import convert
 from kubewright.apiserver.builtin.defaults import apply_defaults
+from kubewright.apiserver.builtin.defaults.workloads import TEMPLATE_GENERATION
 from kubewright.apiserver.builtin.field_selectors import field_values, selectable_fields
-from kubewright.apiserver.builtin.golang.decoder import normalize
+from kubewright.apiserver.builtin.golang.decoder import check_integer, normalize
 from kubewright.apiserver.builtin.preparation.strategies import (
     allows_create_on_update,
     allows_unconditional_update,
@@ -24,10 +26,11 @@ from kubewright.apiserver.builtin.preparation.strategies import (
     prepare_for_update,
 )
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
+from kubewright.apiserver.builtin.trees import peek
 from kubewright.apiserver.builtin.validation import name_rule, validate_create, validate_update
 from kubewright.apiserver.builtin.warnings.kinds import warnings_for
 from kubewright.apiserver.kinds.object_meta import validate_metadata
-from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.kinds.resources import NO_RESERVATION, Reservation, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_kind
 from kubewright.apiserver.managedfields.types import UNTYPED, FieldType, type_of_kind
 
@@ -66,6 +69,9 @@ class BuiltinStrategy:
 
     def normalize(self, tree: Tree) -> list[str]:
         unknown = normalize(self._kind, tree)
+        if self._kind.kind == "DaemonSet" and TEMPLATE_GENERATION in (peek(tree, "metadata", "annotations") or ()):
+            # kube-apiserver reads it where it converts a DaemonSet to the internal version.
+            check_integer(self._kind, tree["metadata"]["annotations"][TEMPLATE_GENERATION])
         if self._bytes and isinstance(data := tree.get(self._bytes), dict):
             for name, value in data.items():
                 if value is None:
@@ -104,10 +110,11 @@ class BuiltinStrategy:
             return as_new or errors
         return [*errors, *as_new]
 
-    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        if self._services is None:
-            return []
-        return self._services.assign(tree, old, dry_run=dry_run)
+    def reserve(self, tree: Tree, old: Tree | None, subresource: str) -> Reservation:
+        if self._services is None or subresource:
+            return NO_RESERVATION
+        canonicalize(self._kind, tree)
+        return self._services.assign(tree, old)
 
     def release(self, tree: Tree) -> None:
         if self._services is not None:

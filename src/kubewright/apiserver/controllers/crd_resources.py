@@ -23,15 +23,21 @@ _READ_WRITE: Final = ("get", "patch", "update")
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
-def resources_of(crd: Tree, converter: Converter | None) -> list[Resource]:
-    """The resources of the versions a definition serves."""
+def resources_of(crd: Tree, converter: Converter | None, *, compiled: bool = False) -> list[Resource]:
+    """The resources of the versions a definition serves.
+
+    With `compiled` they are ready for requests. Otherwise the first request compiles what it needs of the schema, on
+    the event loop: most definitions of a cluster are never used.
+    """
     versions = versions_of(crd)
     storage = next(version for version in versions if version.storage)
     types = {
         version.gvk.api_version: type_of_schema(version.schema, preserve_unknown=version.preserves_unknown)
         for version in versions
     }
-    return [_resource(crd, version, storage, converter, types) for version in versions if version.served]
+    return [
+        _resource(crd, version, storage, converter, types, compiled=compiled) for version in versions if version.served
+    ]
 
 
 def _resource(
@@ -40,12 +46,16 @@ def _resource(
     storage: CustomVersion,
     converter: Converter | None,
     types: Mapping[str, FieldType],
+    *,
+    compiled: bool,
 ) -> Resource:
     names = crd["spec"]["names"]
     kind, storage_version = version.gvk, storage.gvk.api_version
     strategy = CustomResourceStrategy(
         version, kind=kind, storage_version=storage_version, converter=converter, field_types=types
     )
+    if compiled:
+        strategy.compile()
     subresources = {}
     if version.has_status:
         subresources["status"] = Subresource("status", kind, _READ_WRITE)

@@ -28,7 +28,7 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
 from kubewright.apiserver.apiextensions.resource_strategy import Converter
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.controllers.crd_resources import resources_of
-from kubewright.apiserver.kinds.large_requests import off_loop
+from kubewright.apiserver.kinds.large_requests import LARGE, off_loop
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.storage.store import Change, Entry, Store, Table
 from kubewright.apiserver.verbs.loopback import Loopback
@@ -123,7 +123,7 @@ class CrdController:
         before, crd["status"] = crd.get("status"), status
         if is_true(crd, "Established"):
             converter = self._converter_for(crd["spec"].get("conversion") or {})
-            resources = await off_loop(size, lambda: resources_of(crd, converter))
+            resources = await off_loop(size, lambda: resources_of(crd, converter, compiled=size >= LARGE))
             if self._table.get(name) is not entry:
                 return  # whoever wrote it meanwhile has added it again
             self._catalog.serve(name, resources)
@@ -159,7 +159,8 @@ class CrdController:
         plural, _, group = name.partition(".")
         self._add_rivals(self._others(name))
         self._catalog.withdraw(name)
-        self._store.drop(f"{group}/{plural}")
+        if not self._catalog.has_built_in(group):  # where it has had no objects, and the table is not its own
+            self._store.drop(f"{group}/{plural}")
 
     # termination
 

@@ -129,7 +129,9 @@ class AuditLog:
             if tree is not None:
                 event["requestObject"] = tree
         if self._level >= 3 and isinstance(reply, Response) and reply.content_type == JSON and reply.body:
-            event["responseObject"] = msgspec.Raw(reply.body.rstrip())
+            tree = _decoded(reply.body)  # encoded again, without the line breaks that another server put there
+            if tree is not None:
+                event["responseObject"] = tree
 
     def _write(self, event: _MakeEvent, stage: str, now: float, annotations: Mapping[str, str]) -> None:
         self._lines.append(partial(_line, event, stage, now, dict(sorted(annotations.items()))))
@@ -150,7 +152,15 @@ class AuditLog:
             self._writer = None
 
     def _write_lines(self, lines: Iterable[Callable[[], bytes]]) -> None:
-        self._file.write(b"".join([make() for make in lines]))
+        self._file.write(b"".join(map(self._made, lines)))
+
+    def _made(self, make: Callable[[], bytes]) -> bytes:
+        """One line; none for a request that cannot be described, which must not cost others theirs."""
+        try:
+            return make()
+        except Exception:
+            _LOG.exception("an audit event is lost", extra={"path": self._file.name})
+            return b""
 
     async def close(self) -> None:
         """Write the last lines and close the file."""
@@ -211,11 +221,19 @@ def _status(reply: Reply) -> dict[str, Any]:
 def _response_status(response: Response) -> Mapping[str, Any]:
     """The Status in a response; empty if it has none."""
     if response.content_type == JSON and response.body.startswith(b'{"kind":"Status"'):
-        given: Mapping[str, Any] = msgspec.json.decode(response.body)
-        return given
+        given = _decoded(response.body)  # of a proxied server, it may be anything
+        return given if isinstance(given, dict) else {}
     if response.content_type == YAML and response.code >= 400:
         return _tree_of(YAML, response.body) or {}
     return {}
+
+
+def _decoded(body: bytes) -> Any:
+    """A JSON text; None if it is none."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def _object_ref(request: Request, info: RequestInfo, status: Mapping[str, Any]) -> dict[str, Any]:

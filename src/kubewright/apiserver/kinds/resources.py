@@ -12,9 +12,9 @@ the same one, they are the response as they are; else they are decoded, converte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
@@ -24,7 +24,7 @@ from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.responses import encode_json
 
-__all__ = ("Column", "Resource", "Scale", "Strategy", "Subresource", "Tree", "key_of")
+__all__ = ("NO_RESERVATION", "Column", "Reservation", "Resource", "Scale", "Strategy", "Subresource", "Tree", "key_of")
 
 Tree = dict[str, Any]
 
@@ -50,6 +50,35 @@ class Scale:
     spec_replicas_path: str
     status_replicas_path: str
     label_selector_path: str | None = None
+
+
+@final
+class Reservation:
+    """What one write has allocated, such as a cluster IP: freed at the end of the `with` block unless it is kept."""
+
+    __slots__ = ("_commit", "_revert")
+
+    def __init__(self, commit: Callable[[], None] | None = None, revert: Callable[[], None] | None = None) -> None:
+        """`commit` is called when the object has been written, `revert` when it has not."""
+        self._commit = commit
+        self._revert = revert
+
+    def keep(self) -> None:
+        """The object is written: what it has is its own."""
+        self._revert = None
+        if self._commit is not None:
+            self._commit()
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._revert is not None:
+            self._revert()
+
+
+NO_RESERVATION: Final = Reservation()
+"""That of the kinds of which objects share nothing."""
 
 
 class Strategy(Protocol):
@@ -95,8 +124,9 @@ class Strategy(Protocol):
         """The errors of a changed object. What was invalid before and has not changed may be forgiven (ratcheting)."""
         ...
 
-    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        """Allocate what only one object can have, such as a cluster IP. Called last: after it nothing can fail."""
+    def reserve(self, tree: Tree, old: Tree | None, subresource: str) -> Reservation:
+        """Allocate what only one object can have, such as a cluster IP, and set it in the object; or raise
+        `StatusError`. Called before the object is prepared (BeginCreate and BeginUpdate of the generic registry)."""
         ...
 
     def release(self, tree: Tree) -> None:

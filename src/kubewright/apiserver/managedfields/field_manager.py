@@ -419,7 +419,9 @@ def only_times_differ(live: Json, new: Json) -> bool:
     """
     before, after = live["metadata"], new["metadata"]
     one, two = before.get("managedFields") or [], after.get("managedFields") or []
-    if len(one) != len(two) or any(_without_time(a) != _without_time(b) for a, b in zip(one, two, strict=True)):
+    if one == two or len(one) != len(two):
+        return False
+    if any(_without_time(a) != _without_time(b) for a, b in zip(one, two, strict=True)):
         return False
     return json_equal(_without_managed_fields(live), _without_managed_fields(new))
 

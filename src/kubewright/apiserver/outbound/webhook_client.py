@@ -19,7 +19,7 @@ from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import media_type
 from kubewright.apiserver.wire.responses import encode_json
 
-__all__ = ("WebhookCallError", "WebhookClient", "check_type", "server_response_error")
+__all__ = ("WebhookCallError", "WebhookClient", "check_fields", "check_status", "check_type", "server_response_error")
 
 _MAX_BODY: Final = 16 * 1024 * 1024
 _MAX_REDIRECTS: Final = 10
@@ -46,6 +46,24 @@ _MESSAGES: Final = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
+_TEXT: Final = (str, "string")
+_STATUS_TYPES: Final = {
+    "metadata": (dict, "v1.ListMeta"),
+    "status": _TEXT,
+    "message": _TEXT,
+    "reason": (str, "v1.StatusReason"),
+    "details": (dict, "v1.StatusDetails"),
+    "code": (int, "int32"),
+}
+_DETAILS_TYPES: Final = {
+    "name": _TEXT,
+    "group": _TEXT,
+    "kind": _TEXT,
+    "uid": (str, "types.UID"),
+    "causes": (list, "[]v1.StatusCause"),
+    "retryAfterSeconds": (int, "int32"),
+}
+_CAUSE_TYPES: Final = {"reason": (str, "v1.CauseType"), "message": _TEXT, "field": _TEXT}
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -170,3 +188,26 @@ def check_type(tree: Mapping[str, Any], api_version: str, kind: str, known: froz
     raise WebhookCallError(
         f'no kind "{given[1]}" is registered for version "{given[0]}" in scheme "pkg/runtime/scheme.go:111"'
     )
+
+
+def check_fields(tree: Mapping[str, Any], types: Mapping[str, tuple[type, str]], place: str) -> None:
+    """Raise `WebhookCallError` for a field whose type is not that of Go's struct, which is named beside it."""
+    for name, (kind, go) in types.items():
+        value = tree.get(name)
+        if value is not None and type(value) is not kind:
+            raise _mistyped(value, f"{place}.{name}", go)
+
+
+def check_status(status: Mapping[str, Any], place: str) -> None:
+    """Raise `WebhookCallError` for what is no Status in the place of one: it is shown to clients."""
+    check_fields(status, _STATUS_TYPES, f"Status.{place}")
+    details = status.get("details") or {}
+    check_fields(details, _DETAILS_TYPES, f"StatusDetails.{place}.details")
+    for cause in details.get("causes") or ():
+        if not isinstance(cause, dict):
+            raise _mistyped(cause, f"StatusDetails.{place}.details.causes", "v1.StatusCause")
+        check_fields(cause, _CAUSE_TYPES, f"StatusCause.{place}.details.causes")
+
+
+def _mistyped(value: Any, place: str, go: str) -> WebhookCallError:
+    return WebhookCallError(f"json: cannot unmarshal {json_type_name(value)} into Go struct field {place} of type {go}")

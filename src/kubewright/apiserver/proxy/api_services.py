@@ -12,6 +12,7 @@ import base64
 import binascii
 import ssl
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import Final, final
 
 from msgspec import Struct
@@ -19,10 +20,9 @@ from msgspec import Struct
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
+from kubewright.apiserver.proxy.discovery_documents import aggregated_version, unaggregated_version
 from kubewright.apiserver.storage.store import Entry
-from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import encode_path
-from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.apiserver.wire.users import User
 
 __all__ = ("AggregatedServer", "ServerResponse", "identity_headers")
@@ -37,6 +37,10 @@ _DISCOVERY_SECONDS: Final = 5.0
 _DISCOVERY_TTL: Final = 60.0
 _AGGREGATOR: Final = User("system:kube-aggregator", ("system:masters",))
 _UNPRIVILEGED: Final = User("system:kube-aggregator", ())
+
+
+_LEGAL: Final = frozenset(f"{ascii_letters}{digits}-_.!#$&'*+^`|~".encode())
+"""Bytes that stand for themselves in the name of a header: its token characters, without the percent sign."""
 
 
 class ServerResponse(Struct, frozen=True):
@@ -155,22 +159,14 @@ class AggregatedServer:
             return None
         if response.code == 200 and _AGGREGATED in response.content_type.replace(" ", ""):
             self._etag = response.etag
-            return self._own_version(_tree(response.body))
+            return aggregated_version(response.body, self.group, self.version)
         self._etag = ""
         response = await self.fetch(
             outbound, self.path, user=_UNPRIVILEGED, seconds=_DISCOVERY_SECONDS, accept="application/json"
         )
         if response.code != 200:
             return None
-        return {"version": self.version, "resources": _resource_discovery(_tree(response.body).get("resources") or [])}
-
-    def _own_version(self, tree: Tree) -> Tree:
-        for group in tree.get("items") or ():
-            if (group.get("metadata") or {}).get("name") == self.group:
-                for version in group.get("versions") or ():
-                    if version.get("version") == self.version:
-                        return {key: value for key, value in version.items() if key != "freshness"}
-        return {"version": self.version}
+        return unaggregated_version(response.body, self.version)
 
     def discovery(self) -> Tree:
         """Its version in aggregated discovery; Stale if it is unavailable."""
@@ -187,7 +183,7 @@ def identity_headers(user: User) -> list[tuple[str, str]]:
         found.append(("X-Remote-Uid", user.uid))
     found.extend(("X-Remote-Group", group) for group in user.groups)
     for name, values in user.extra.items():
-        escaped = "".join(one if one.isalnum() or one in "-_.!#$&'*+^`|~" else f"%{ord(one):02X}" for one in name)
+        escaped = "".join(chr(one) if one in _LEGAL else f"%{one:02X}" for one in name.encode())
         found.extend((f"X-Remote-Extra-{escaped}", value) for value in values)
     return found
 
@@ -215,33 +211,3 @@ def _has_certificates(bundle: bytes) -> bool:
 def _is_available(tree: Tree) -> bool:
     conditions = (tree.get("status") or {}).get("conditions") or ()
     return any(item.get("type") == "Available" and item.get("status") == "True" for item in conditions)
-
-
-def _tree(body: bytes) -> Tree:
-    try:
-        tree = decode_json(body)
-    except StatusError:
-        return {}
-    return tree if isinstance(tree, dict) else {}
-
-
-def _resource_discovery(resources: list[Tree]) -> list[Tree]:
-    """The resources of unaggregated discovery as aggregated discovery."""
-    found: dict[str, Tree] = {}
-    for item in resources:
-        name, _, sub = str(item.get("name") or "").partition("/")
-        kind = {name: item.get(name) or "" for name in ("group", "version", "kind")}
-        if sub:
-            described = {"subresource": sub, "responseKind": kind, "verbs": item.get("verbs") or []}
-            found.setdefault(name, {"resource": name}).setdefault("subresources", []).append(described)
-            continue
-        tree: Tree = {
-            "resource": name,
-            "responseKind": kind,
-            "scope": "Namespaced" if item.get("namespaced") else "Cluster",
-            "singularResource": item.get("singularName") or "",
-            "verbs": item.get("verbs") or [],
-        }
-        tree.update({key: item[key] for key in ("shortNames", "categories") if item.get(key)})
-        found[name] = {**found.get(name, {}), **tree}
-    return list(found.values())

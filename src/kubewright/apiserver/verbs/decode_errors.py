@@ -5,18 +5,24 @@ Pure functions, called by `decode`, `patch` and `registry`. The errors of a kind
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from typing import Any, Final
+
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.object_meta import path_segment_errors, validate_metadata
 from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.wire.decoding import read_object
 from kubewright.apiserver.wire.duplicates import MAX_STRICT_ERRORS, in_text_order
 from kubewright.apiserver.wire.go_json import summarize_data
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
-from kubewright.apiserver.wire.status_errors import bad_request, invalid
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, invalid
 from kubewright.k8s.documents import schema_of
 
 __all__ = (
+    "as_sent",
     "check_custom_type",
     "check_patched_type",
     "kind_errors",
@@ -26,6 +32,8 @@ __all__ = (
     "strict_errors",
     "type_mismatch",
 )
+
+_STEPS: Final = re.compile(r"([^.\[\]]+)(?![^.\[]*\])|\[(\d+)\]")
 
 
 def check_custom_type(call: Call, tree: Tree) -> None:
@@ -86,6 +94,38 @@ def kind_errors(resource: Resource, errors: list[FieldError]) -> list[FieldError
     if resource.kind.kind not in ("EndpointSlice", "LimitRange"):
         return errors
     return [error for error in errors if error.detail != "field is immutable" or not error.path.startswith("metadata")]
+
+
+def as_sent(call: Call, tree: Tree, errors: list[FieldError]) -> list[FieldError]:
+    """The errors of a create or an update with empty lists and maps as the body has them.
+
+    They are dropped before validation, which cannot tell them from nothing; Go's structs can, and its messages do.
+    """
+    if call.resource.custom or call.request.method == "PATCH" or all(error.value is not None for error in errors):
+        return errors
+    try:
+        body, _ = read_object(call.request)
+    except StatusError:
+        return errors
+    if call.info.subresource != "status":
+        body.pop("status", None)  # what was sent there was reset
+    return [_as_in(body, tree, error) for error in errors]
+
+
+def _as_in(body: Any, tree: Tree, error: FieldError) -> FieldError:
+    if error.value is not None or _at(tree, error.path) is not None:
+        return error
+    sent = _at(body, error.path)
+    return replace(error, value=sent) if sent in ([], {}) else error
+
+
+def _at(tree: Any, path: str) -> Any:
+    for name, index in _STEPS.findall(path):
+        if index:
+            tree = tree[int(index)] if isinstance(tree, list) and int(index) < len(tree) else None
+        else:
+            tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
 
 
 def type_mismatch(resource: Resource, version: str, name: str) -> str:

@@ -8,7 +8,6 @@ however much has changed since, until it is compacted.
 from __future__ import annotations
 
 import base64
-import binascii
 import posixpath
 import string
 from collections.abc import Iterable, Sequence
@@ -21,7 +20,7 @@ from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Compacted, Entry, Store, Table
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import respond_list, respond_object
-from kubewright.apiserver.wire.go_json import syntax_error
+from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.options import ListOptions, list_options, parse_bool, parse_resource_version
 from kubewright.apiserver.wire.responses import LongResponse, Response, encode_json
 from kubewright.apiserver.wire.status_errors import (
@@ -144,23 +143,38 @@ def _token(version: int, last: str) -> str:
 
 
 def _read_token(text: str) -> _Token:
+    at = next((index for index, character in enumerate(text) if character not in _BASE64), len(text))
+    if at < len(text) or len(text) % 4 == 1:  # one letter alone is no byte
+        raise _bad_token(f"illegal base64 data at input byte {min(at, len(text) - 1)}")
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     try:
-        if not _BASE64.issuperset(text):
-            raise ValueError(text)
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        token = msgspec.json.decode(data, type=_Token)
+        tree = msgspec.json.decode(data)
     except msgspec.DecodeError:
         raise _bad_token(syntax_error(data)) from None
-    except (binascii.Error, ValueError):
-        at = next((index for index, character in enumerate(text) if character not in _BASE64), len(text))
-        raise _bad_token(f"illegal base64 data at input byte {at}") from None
+    token = _decode_token({} if tree is None else tree)
     if token.v != _CONTINUE_VERSION:
         raise _bad_token(f"server does not recognize this encoded version {token.v}")
     if token.rv == 0:
         raise _bad_token(f"incorrect encoded start resourceVersion (version {token.v})")
-    if not token.start or posixpath.normpath(f"/{token.start}") != f"/{token.start}":
+    if not token.start:
+        raise _bad_token(f"encoded start key empty (version {token.v})")
+    if posixpath.normpath(f"/{token.start}") != f"/{token.start}":
         raise _bad_token(token.start)
     return token
+
+
+def _decode_token(tree: Any) -> _Token:
+    if not isinstance(tree, dict):
+        raise _bad_token(f"json: cannot unmarshal {json_type_name(tree)} into Go value of type storage.continueToken")
+    given = {name: value for name, value in tree.items() if value is not None}
+    for name, (kind, shown) in {"v": (str, "string"), "rv": (int, "int64"), "start": (str, "string")}.items():
+        value = given.get(name)
+        if value is not None and type(value) is not kind:
+            found = f"number {value}" if isinstance(value, float) else json_type_name(value)
+            raise _bad_token(
+                f"json: cannot unmarshal {found} into Go struct field continueToken.{name} of type {shown}"
+            )
+    return _Token(given.get("v", ""), given.get("rv", 0), given.get("start", ""))
 
 
 def _bad_token(why: str) -> StatusError:

@@ -33,8 +33,9 @@ from kubewright.apiserver.kinds.system_metadata import (
     meta_of,
     parse_version,
 )
+from kubewright.apiserver.managedfields.field_manager import only_times_differ
 from kubewright.apiserver.storage.store import Entry, Store
-from kubewright.apiserver.verbs.decode_errors import kind_errors, metadata_errors
+from kubewright.apiserver.verbs.decode_errors import as_sent, kind_errors, metadata_errors
 from kubewright.apiserver.verbs.field_tracking import track_own_update
 from kubewright.apiserver.verbs.transform import respond_object
 from kubewright.apiserver.wire.decoding import decode_json
@@ -96,24 +97,24 @@ class Registry:
         is_generated = not meta.get("name") and bool(meta.get("generateName"))
         if is_generated:
             meta["name"] = attributes.name = generated_name(str(meta["generateName"]))
-        await off_loop(call.size, lambda: _prepare_new(call, tree))
-        if call.info.verb != "create":
-            self._authorize_create(call)
-        await self.admission.validate(attributes)
-        if parse_version(meta_of(tree)) and not options.dry_run:
-            raise status_error(500, "", "resourceVersion should not be set on objects to be created")
-        stored = await _for_storage(resource, tree)
-        await off_loop(call.size, lambda: _check_size(call, stored or tree, options))
-        # From here on nothing waits: quotas, the name and what the strategy reserves hold until the object is written.
-        self.admission.check_commit(attributes)
-        key = self._free_key(call, tree, is_generated=is_generated)
-        name = str(meta_of(tree)["name"])
-        if stored is not None:
-            stored["metadata"]["name"] = name
-        errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
-        if errors:
-            raise invalid(error_kind(resource.kind), name, errors)
-        value = self._commit(resource, key, tree, stored, dry_run=options.dry_run)
+        with resource.strategy.reserve(tree, None, call.info.subresource) as reservation:
+            await off_loop(call.size, lambda: _prepare_new(call, tree))
+            if call.info.verb != "create":
+                self._authorize_create(call)
+            await self.admission.validate(attributes)
+            if parse_version(meta_of(tree)) and not options.dry_run:
+                raise status_error(500, "", "resourceVersion should not be set on objects to be created")
+            stored = await _for_storage(resource, tree)
+            await off_loop(call.size, lambda: _check_size(call, stored or tree, options))
+            # From here on nothing waits: quotas and the name hold until the object is written.
+            self.admission.check_commit(attributes)
+            key = self._free_key(call, tree, is_generated=is_generated)
+            name = str(meta_of(tree)["name"])
+            if stored is not None:
+                stored["metadata"]["name"] = name
+            value = self._commit(resource, key, tree, stored, dry_run=options.dry_run)
+            if not options.dry_run:
+                reservation.keep()
         response = await respond_object(call, value, code=201)
         response.object_name = name
         return response
@@ -165,28 +166,29 @@ class Registry:
         keep_system_fields(meta, old["metadata"])
         if not meta.get("resourceVersion"):
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-        await off_loop(call.size, lambda: _prepare_changed(call, tree, old))
-        await self.admission.validate(attributes)
-        tree["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        table = self.store.table(resource.table)
-        if _is_delete_during_update(tree, old):
+        with resource.strategy.reserve(tree, old, call.info.subresource) as reservation:
+            await off_loop(call.size, lambda: _prepare_changed(call, tree, old))
+            await self.admission.validate(attributes)
+            tree["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+            table = self.store.table(resource.table)
+            if _is_delete_during_update(tree, old):
+                if table.get(call.key) is not entry:
+                    return None
+                value = self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True)
+                return await respond_object(call, value)
+            stored = await _for_storage(resource, tree)
+            await off_loop(call.size, lambda: _check_size(call, stored or tree, options))
+            if await off_loop(call.size, lambda: json_equal(tree, old) and _is_stored(resource, entry, stored or tree)):
+                # Nothing to write: no new version, no event. It has the version of the object that is there.
+                return await respond_object(call, await resource.bytes_of(entry))
+            # From here on nothing waits.
             if table.get(call.key) is not entry:
                 return None
-            value = self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True)
-            return await respond_object(call, value)
-        stored = await _for_storage(resource, tree)
-        await off_loop(call.size, lambda: _check_size(call, stored or tree, options))
-        if await off_loop(call.size, lambda: json_equal(tree, old) and _is_stored(resource, entry, stored or tree)):
-            # Nothing to write: no new version, no event. It has the version of the object that is there.
-            return await respond_object(call, await resource.bytes_of(entry))
-        # From here on nothing waits.
-        if table.get(call.key) is not entry:
-            return None
-        self.admission.check_commit(attributes)
-        errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
-        if errors:
-            raise invalid(error_kind(resource.kind), call.info.name, errors)
-        return await respond_object(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
+            self.admission.check_commit(attributes)
+            value = self._commit(resource, call.key, tree, stored, dry_run=options.dry_run)
+            if not options.dry_run:
+                reservation.keep()
+        return await respond_object(call, value)
 
     # without admission and validation
 
@@ -255,7 +257,7 @@ def _prepare_new(call: Call, tree: Tree) -> None:
         call.warn(text)
     errors = limited(lambda: resource.strategy.validate(tree))
     if errors:
-        raise invalid(error_kind(resource.kind), str(meta_of(tree).get("name", "")), errors)
+        raise invalid(error_kind(resource.kind), str(meta_of(tree).get("name", "")), as_sent(call, tree, errors))
     for text in resource.strategy.warnings(tree, None):
         call.warn(text)
 
@@ -270,9 +272,13 @@ def _prepare_changed(call: Call, tree: Tree, old: Tree) -> None:
     if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
         errors = [*limited(lambda: metadata_errors(resource, tree, old)), *kind_errors(resource, errors)]
     if errors:
-        raise invalid(error_kind(resource.kind), call.info.name, errors)
+        raise invalid(error_kind(resource.kind), call.info.name, as_sent(call, tree, errors))
     for text in resource.strategy.warnings(tree, old):
         call.warn(text)
+    if only_times_differ(old, tree):
+        # The field manager has noted this write before defaults, conversions and plugins made it one that changes
+        # nothing (IgnoreManagedFieldsTimestampsTransformer).
+        tree["metadata"]["managedFields"] = old["metadata"]["managedFields"]
 
 
 def _check_size(call: Call, stored: Tree, options: WriteOptions) -> None:

@@ -21,11 +21,11 @@ from kubewright.apiserver.kinds.admission import write_attributes
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
-from kubewright.apiserver.verbs.decode import decode_object
+from kubewright.apiserver.verbs.decode import decode_object, ensure_namespace
 from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.field_tracking import track_update
 from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
-from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, decode_transient
+from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, OLD_EVICTION, decode_transient
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions, delete_options, write_options
 from kubewright.apiserver.wire.responses import Reply, Response, object_response
@@ -67,8 +67,9 @@ class SubresourceHandlers:
 
         `check` validates it in between, as the strategy of a stored object does.
         """
-        tree.setdefault("metadata", {}).setdefault("name", call.info.name)
-        tree["metadata"].setdefault("namespace", call.namespace)
+        meta = tree.setdefault("metadata", {})
+        ensure_namespace(call, meta)
+        meta.setdefault("name", call.info.name)
         attributes = write_attributes(call, "CREATE", tree, None, options)
         await self._registry.admission.mutate(attributes)
         assert attributes.object is not None
@@ -144,7 +145,7 @@ class SubresourceHandlers:
         if call.info.verb != "create":
             raise method_not_allowed()
         written = write_options("CreateOptions", call.request.query)
-        eviction = decode_transient(call.request, EVICTION)
+        eviction = decode_transient(call.request, EVICTION, old=OLD_EVICTION)
         name = meta_of(eviction).get("name")
 
         def check(admitted: Tree) -> None:

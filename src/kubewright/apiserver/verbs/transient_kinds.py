@@ -15,16 +15,20 @@ from kubewright.apiserver.wire.decoding import read_object
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.status_errors import bad_request
 
-__all__ = ("BINDING", "EVICTION", "SCALE", "as_kind", "decode_transient")
+__all__ = ("BINDING", "EVICTION", "OLD_EVICTION", "SCALE", "as_kind", "decode_transient")
 
 BINDING: Final = GroupVersionKind("", "v1", "Binding")
 EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
+OLD_EVICTION: Final = GroupVersionKind("policy", "v1beta1", "Eviction")
+"""Not served any more, but still taken: old clients drain nodes with it (AcceptsGroupVersion of EvictionREST)."""
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
-def decode_transient(request: Request, kind: GroupVersionKind) -> Tree:
-    """The body as an object of a kind."""
+def decode_transient(request: Request, kind: GroupVersionKind, *, old: GroupVersionKind | None = None) -> Tree:
+    """The body as an object of a kind, which may be of an `old` version with the same fields."""
     tree, _ = read_object(request, kind=kind)
+    if old is not None and (tree.get("apiVersion"), tree.get("kind")) == (old.api_version, old.kind):
+        return {**as_kind(tree, old), "apiVersion": kind.api_version}
     return as_kind(tree, kind)
 
 

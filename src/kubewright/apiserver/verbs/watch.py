@@ -29,8 +29,9 @@ from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
 from kubewright.apiserver.wire.options import ListOptions, list_options
 from kubewright.apiserver.wire.protobuf import STREAM_MEDIA_TYPE, encode_watch_event
-from kubewright.apiserver.wire.responses import Sink, Stream, encode_json
+from kubewright.apiserver.wire.responses import Reply, Sink, Stream, encode_json
 from kubewright.apiserver.wire.status_errors import StatusError, expired, status_error, too_large_resource_version
+from kubewright.apiserver.wire.web_sockets import is_web_socket, web_socket_reply
 
 __all__ = ("WatchHandler", "WatchStream")
 
@@ -90,8 +91,15 @@ class WatchHandler:
         if size > 0 and self._behind > _MAX_ALL_BEHIND:
             max(self.streams, key=lambda stream: stream.behind).cut_off()
 
-    async def watch(self, call: Call) -> WatchStream:
+    async def watch(self, call: Call) -> Reply:
         """A stream of events. Errors of the request are raised now; later errors are events of the stream."""
+        stream = self.open(call)
+        if is_web_socket(call.request):
+            return web_socket_reply(call.request, stream, text=call.output.media == JSON)
+        return stream
+
+    def open(self, call: Call) -> WatchStream:
+        """The stream, which begins when it is given the connection."""
         if call.output.media == YAML:
             accepted = ", ".join((f"{JSON};stream=watch", STREAM_MEDIA_TYPE))
             raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
@@ -101,6 +109,11 @@ class WatchHandler:
             options = msgspec.structs.replace(options, fields=FieldSelector((*options.fields.terms, *only.terms)))
         selection = Selection(call.resource, call.namespace, options.labels, options.fields)
         return WatchStream(self, self._store, call, options, selection)
+
+    def end(self) -> None:
+        """End all watches: the server stops."""
+        for stream in tuple(self.streams):
+            stream.table_gone()
 
     def tick(self, now: float) -> None:
         """Send the bookmarks that are due."""
@@ -255,7 +268,7 @@ class WatchStream(Stream):
             self.cut_off()
 
     def table_gone(self) -> None:
-        """The kind is served no more: end the watch."""
+        """The kind is served no more, or the server stops: end the watch."""
         self._finish()
 
     def _send_past(self) -> None:

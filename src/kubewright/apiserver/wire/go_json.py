@@ -68,7 +68,7 @@ def json_type_name(value: Any) -> str:
 
 def syntax_error(data: bytes) -> str:
     """The error of encoding/json for a text that is not JSON."""
-    text = data.decode(errors="replace")
+    text = data.decode(errors="surrogateescape")
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -117,4 +117,6 @@ def _inside_list(text: str) -> bool:
 
 
 def _shown(character: str) -> str:
+    if character > "\x7f":  # Go looks at the first byte of a character alone
+        character = chr(character.encode(errors="surrogateescape")[0])
     return "'\\''" if character == "'" else f"'{character}'" if character.isprintable() else repr(character)

@@ -1,6 +1,7 @@
 """HTTP for the API server: what `_base.http` reads becomes a `Request`, with the certificate of the client.
 
-Limits and time-outs are those of kube-apiserver. Large responses are compressed for clients that accept it
+Time-outs, and the limit to a body, are those of kube-apiserver; that to a head is smaller, since it is read on the
+event loop. Large responses are compressed for clients that accept it
 (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go). `server` makes one; `outbound.http_client` is the
 other direction.
 """
@@ -26,7 +27,7 @@ Handler = Callable[[Request], Awaitable[Reply]]
 
 _MAX_BODY: Final = 3 * 1024 * 1024
 LIMITS: Final = Limits(
-    head_bytes=1024 * 1024,
+    head_bytes=256 * 1024,
     body_bytes=lambda target: _MAX_BODY,
     head_seconds=32.0,
     body_seconds=60.0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright._base.json_values import has_more_values
 from kubewright.apiserver.wire.status_errors import StatusError, too_large
 
 __all__ = ("MAX_SELECTOR", "MAX_VALUES", "check_json_values", "too_many_values")
@@ -18,9 +19,6 @@ MAX_VALUES: Final = 100_000
 MAX_SELECTOR: Final = 64 * 1024
 """Characters of a selector, which is parsed, and compared with each object. kube-apiserver reads what its limit of a
 request's head allows."""
-_SHORTEST: Final = 2
-"""Bytes of the shortest value, with the comma behind it."""
-_PIECE: Final = 65_536
 
 
 def too_many_values() -> StatusError:
@@ -32,25 +30,6 @@ def too_many_values() -> StatusError:
 
 
 def check_json_values(body: bytes) -> None:
-    """Refuse a JSON text with too many values, before it is decoded.
-
-    It may be malformed: a decoder reads it up to its first error, and up to there the count is right.
-    """
-    if len(body) <= MAX_VALUES * _SHORTEST or _separators(body) <= MAX_VALUES:
-        return
-    # Most of the commas may be inside strings, such as a file in a ConfigMap.
-    if b"\\" in body:
-        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    count = 0
-    is_inside = False
-    for start in range(0, len(body), _PIECE):
-        parts = body[start : start + _PIECE].split(b'"')
-        count += _separators(b"".join(parts[is_inside::2]))
-        if count > MAX_VALUES:
-            raise too_many_values()
-        is_inside ^= len(parts) % 2 == 0
-
-
-def _separators(text: bytes) -> int:
-    """Each value but the first has a comma before it or an opening bracket around it."""
-    return text.count(b",") + text.count(b"[") + text.count(b"{")
+    """Refuse a JSON text with too many values, before it is decoded."""
+    if has_more_values(body, MAX_VALUES):
+        raise too_many_values()

@@ -6,16 +6,18 @@ needs (`eval "$(kubewright cluster up --real --detach)"`); messages for people g
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
+import msgspec
 
 from kubewright.cli.confirmation import confirm, require_terminal, yes_option
+from kubewright.cli.contexts import merge_context
 from kubewright.cli.reports import print_json, with_json_output
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import port_option
@@ -29,6 +31,47 @@ __all__ = ("cluster",)
 
 _name = click.option("--name", default="default", show_default=True, help="The cluster's name.")
 _version = click.option("--version", metavar="VERSION", help="Kubernetes version: MAJOR.MINOR or MAJOR.MINOR.PATCH.")
+
+
+class _Process(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    pid: int
+
+
+class _Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A running cluster, as `-o json` prints it."""
+
+    name: str
+    type: Literal["embedded", "real"]
+    version: str
+    """Of Kubernetes."""
+    url: str
+    kubeconfig: str
+    folder: str
+    data: str | None
+    """The folder that keeps its objects."""
+    ready_at: datetime | None
+    pid: int
+    """The process that runs it."""
+    processes: tuple[_Process, ...]
+    """Of its components."""
+
+
+def _status_of(record: ClusterRecord) -> _Status:
+    return _Status(
+        name=record.name,
+        type=record.type,
+        version=record.version,
+        url=record.url,
+        kubeconfig=record.kubeconfig,
+        folder=record.folder,
+        data=record.data,
+        ready_at=record.ready_at,
+        pid=record.pid,
+        processes=tuple(_Process(name=name, pid=pid) for name, pid in record.processes.items()),
+    )
+
+
 _output_option = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it."
 )  # fmt: skip
@@ -122,16 +165,17 @@ def status(*, name: str | None, output: str) -> None:
     state = StateFolder(state_folder())
     records = state.list_running() if name is None else [_running(state, name)]
     if output == "json":
-        print_json(records)
+        print_json([_status_of(record) for record in records])
     elif not records:
         click.echo("No cluster is running.", err=True)
     else:
-        print_table(("NAME", "KUBERNETES", "ADDRESS", "KUBECONFIG", "PROCESSES"), [_row(record) for record in records])
+        header = ("NAME", "TYPE", "KUBERNETES", "ADDRESS", "KUBECONFIG", "PROCESSES")
+        print_table(header, [_row(record) for record in records])
 
 
 def _row(record: ClusterRecord) -> tuple[str, ...]:
     processes = ", ".join(f"{component} {pid}" for component, pid in record.processes.items())
-    return record.name, record.version, record.url, record.kubeconfig, processes
+    return record.name, record.type, record.version, record.url, record.kubeconfig, processes
 
 
 @cluster.command()
@@ -145,7 +189,7 @@ def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
         click.echo(record.kubeconfig)
         return
     if merge:
-        target, context = _merge(record)
+        target, context = merge_context(Path(record.kubeconfig), cluster=record.name)
         click.echo(f"{target} has the context {context} now, and uses it.", err=True)
         return
     try:
@@ -202,26 +246,11 @@ def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
         "kubectl": found.kubectl,
     }
     if output == "json":
-        print_json({"version": found.version, **{name: str(path) for name, path in paths.items()}})
+        listed = [{"name": name, "path": str(path)} for name, path in paths.items()]
+        print_json({"version": found.version, "binaries": listed})
         return
     for path in paths.values():
         click.echo(path)
-
-
-def _merge(record: ClusterRecord) -> tuple[Path, str]:
-    """Add the cluster to the kubeconfig that kubectl uses, as the context `kubewright-<name>`."""
-    from kubewright._base.yaml import load
-    from kubewright.client.config.kubeconfig import merge_into
-
-    listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    target = Path(listed[0] if listed else "~/.kube/config").expanduser()
-    name = f"kubewright-{record.name}"
-    tree = load(Path(record.kubeconfig).read_text(encoding="utf-8"))
-    for entry in (*tree["clusters"], *tree["users"], *tree["contexts"]):
-        entry["name"] = name
-    tree["contexts"][0]["context"].update(cluster=name, user=name)
-    merge_into(target, {**tree, "current-context": name})
-    return target, name
 
 
 def _find(version: str | None) -> Binaries:
@@ -240,7 +269,7 @@ def _announcer(begun: float, *, stop: str, output_format: str) -> Callable[[Clus
             f"Kubernetes {record.version} is ready at {record.url} after {took:.1f} s. {stop} stops it.", err=True
         )
         if output_format == "json":
-            print_json(record)
+            print_json(_status_of(record))
         else:
             click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
 

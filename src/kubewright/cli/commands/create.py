@@ -49,7 +49,7 @@ def create() -> None:
 @create.command(cls=CommandOfKubebuilder, answers=CREATE_API)
 @_kind_options
 @click.option("--plural", default="", help="The plural name, if it is irregular.")
-@yes_or_no("--namespaced", default=True, text="The kind is namespaced (default), or --namespaced=false.")
+@yes_or_no("--namespaced", default=None, text="The kind is namespaced (default), or --namespaced=false.")
 @yes_or_no("--resource", default=None, text="Write a class for the kind; not for those of Kubernetes.")
 @yes_or_no("--controller", default=None, text="Write a controller for the kind.")
 @with_json_output
@@ -60,7 +60,7 @@ def api(
     kind: str,
     force: bool,
     plural: str,
-    namespaced: bool,
+    namespaced: bool | None,
     resource: bool | None,
     controller: bool | None,
 ) -> ProjectChanges:
@@ -74,8 +74,8 @@ def api(
         resource = _ask("Create the resource?")
         if not resource:
             raise ConfigError("a kind that Kubernetes does not have needs its resource; nothing was written")
-    if controller is None:
-        controller = _ask("Create the controller?") and not _has_controller(project, group, kind)
+    if controller is None and not _ask("Create the controller?"):
+        controller = False
     changed = add_api(
         project,
         group=group,
@@ -147,13 +147,9 @@ def _explain_builtin(project: Project, group: str, version: str, kind: str) -> N
     """Say that a built-in kind was used: a user who wants a kind of their own does not see it from the files."""
     click.echo(
         f"{group}/{version} {kind} is a kind of Kubernetes, so it gets a controller and no class; for a "
-        f"kind of your own, {group}.{project.domain}/{version} {kind}, add --resource",
+        f"kind of your own, {group}.{project.domain}/{version} {kind}, add --resource --force",
         err=True,
     )
-
-
-def _has_controller(project: Project, group: str, kind: str) -> bool:
-    return any(entry.controller and (entry.group, entry.kind) == (group, kind) for entry in project.resources)
 
 
 def _ask(question: str) -> bool:

@@ -1,16 +1,15 @@
 """`kubewright deploy` and `undeploy`: apply everything in `config/default` to a cluster, and delete it.
 
-`kubectl kustomize` builds the objects; server-side apply writes them: namespaces and CRDs first, webhook configurations
-last, and deletes in reverse. Roles in other namespaces than the operator's, those in `config/rbac/other_namespaces`,
-are applied and deleted with it. `undeploy` asks, and deletes the objects of the operator's kinds while the operator
-still runs: nobody else takes its finalizers away.
+`kubectl kustomize` builds the objects, as `cli.overlays` says; generated files that are not what the code says are
+refused. Server-side apply writes them: namespaces and CRDs first, webhook configurations last, and deletes in reverse.
+Roles in other namespaces than the operator's, those in `config/rbac/other_namespaces`, are applied and deleted with it.
+`undeploy` asks, and deletes the objects of the operator's kinds while the operator still runs: nobody else takes its
+finalizers away.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,25 +24,26 @@ from kubewright.cli.custom_objects import (
     describe,
     finalizers_left,
 )
+from kubewright.cli.definitions import CRD, check_generated
+from kubewright.cli.overlays import LIST, Tree, build_overlay, object_of
 from kubewright.cli.progress import display
 from kubewright.cli.reports import with_json_output
-from kubewright.cli.targets import cluster_options, load_config
+from kubewright.cli.targets import cluster_options, find_operator, load_config
 from kubewright.cli.terminals import visible
-from kubewright.errors import ClusterError, ConfigError, Forbidden, NotFound
+from kubewright.errors import ApiError, ClusterError, ConfigError, Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from kubewright.api.dynamic import DynamicObject
     from kubewright.client.client import Client
     from kubewright.client.config.config import Config
 
 __all__ = ("deploy", "undeploy")
 
-Tree = dict[str, Any]
 _MANAGER: Final = "kubewright-deploy"
+_SIMULATED: Final = "simulation.kubewright.io/node"
+"""The annotation of simulated nodes."""
+_WORKLOADS: Final = ("DaemonSet", "Deployment")
 _FIRST: Final = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole")
 _LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_CRD: Final = "CustomResourceDefinition"
-_LIST: Final = "kustomization.yaml"
 _folder = click.option(
     "--overlay", type=click.Path(path_type=Path), default="config/default", show_default=True, help="What to deploy."
 )
@@ -60,6 +60,7 @@ _other_namespaces = click.option(
 @click.option("--image", default="", help="The operator's image; else as config/manager says.")
 @click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="How long it may take to start.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the operator is available.")
+@click.option("--allow-stale", is_flag=True, help="Deploy generated files even if they are not what the code says.")
 @click.option("--dry-run", is_flag=True, help="Let the server check everything and keep nothing.")
 @click.option("--print", "show", is_flag=True, help="Print it as YAML, to be applied by somebody else; ask no cluster.")
 @with_json_output
@@ -72,12 +73,15 @@ def deploy(
     image: str,
     timeout: float,
     no_wait: bool,
+    allow_stale: bool,
     dry_run: bool,
     show: bool,
 ) -> dict[str, Any] | None:
     """Deploy the operator; returns when it is available."""
     from kubewright._base import yaml
 
+    if not allow_stale:
+        _check_generated(overlay)
     trees = _build_overlay(overlay, other_namespaces)
     if image:
         _set_image(trees, image)
@@ -85,10 +89,13 @@ def deploy(
         click.echo(yaml.dump_all(trees), nl=False)
         return None
     config = load_config(kubeconfig, context)
-    asyncio.run(_deploy(config, trees, timeout=0 if no_wait or dry_run else timeout, dry_run=dry_run))
+    simulated = asyncio.run(_deploy(config, trees, timeout=0 if no_wait or dry_run else timeout, dry_run=dry_run))
     words = "would be accepted" if dry_run else "applied"
     click.echo(f"{len(trees)} objects {words} on {config.server}.", err=True)
-    return {"server": config.server, "dryRun": dry_run, "applied": [_identify(tree) for tree in trees]}
+    if simulated and any(tree["kind"] in _WORKLOADS for tree in trees):
+        click.echo(_simulated_sentence(trees), err=True)
+    applied = [_identify(tree) for tree in trees]
+    return {"server": config.server, "dryRun": dry_run, "simulated": simulated, "applied": applied}
 
 
 @click.command()
@@ -119,14 +126,31 @@ def undeploy(
     """
     require_terminal(yes=yes)
     trees = _build_overlay(overlay, other_namespaces)
-    names = [tree["metadata"]["name"] for tree in trees if tree["kind"] == _CRD]
-    trees = [tree for tree in trees if not (keep_crds and tree["kind"] == _CRD)]
+    names = [tree["metadata"]["name"] for tree in trees if tree["kind"] == CRD]
+    trees = [tree for tree in trees if not (keep_crds and tree["kind"] == CRD)]
     config = load_config(kubeconfig, context)
     kinds, lines = asyncio.run(_look(config, names, keep=keep_crds))
     confirm([*lines, f"the {len(trees)} objects of {overlay} on {config.server}"], yes=yes)
     gone = asyncio.run(_undeploy(config, trees, [] if keep_crds else kinds, timeout=timeout))
     click.echo(f"{len(gone)} objects deleted on {config.server}.", err=True)
     return {"server": config.server, "deleted": [_identify(tree) for tree in gone]}
+
+
+def _check_generated(overlay: Path) -> None:
+    """If the overlay is the project's own: its generated files are what the code says."""
+    folder = Path()
+    if (folder / "pyproject.toml").is_file() and overlay.absolute().is_relative_to((folder / "config").absolute()):
+        check_generated(find_operator(None), folder)
+
+
+def _simulated_sentence(trees: list[Tree]) -> str:
+    """What a person does not see from pods that are ready."""
+    webhooks = any(tree["kind"] in _LAST for tree in trees)
+    refused = ", nor its webhooks answered, so that what they are asked about is refused" if webhooks else ""
+    return (
+        "The nodes of this cluster are simulated: no container runs on them, so nothing will be reconciled by what was "
+        f"deployed{refused}. `kubewright run` runs the operator here, against this cluster."
+    )
 
 
 def _identify(tree: Tree) -> dict[str, str]:
@@ -137,33 +161,12 @@ def _identify(tree: Tree) -> dict[str, str]:
 
 def _build_overlay(overlay: Path, other_namespaces: Path) -> list[Tree]:
     """The objects of an overlay, and those in other namespaces, in the order to apply them."""
-    if not (overlay / _LIST).is_file():
-        raise ConfigError(f"{overlay} has no {_LIST}; go to the project's folder, or name it with --overlay")
-    trees = _run_kustomize(overlay)
-    if (other_namespaces / _LIST).is_file():
-        trees += _run_kustomize(other_namespaces)
+    if not (overlay / LIST).is_file():
+        raise ConfigError(f"{overlay} has no {LIST}; go to the project's folder, or name it with --overlay")
+    trees = build_overlay(overlay)
+    if (other_namespaces / LIST).is_file():
+        trees += build_overlay(other_namespaces)
     return sorted(trees, key=_rank)
-
-
-def _run_kustomize(folder: Path) -> list[Tree]:
-    from kubewright._base import yaml
-
-    command = [_kubectl(), "kustomize", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - kubectl, on our own folder
-    if done.returncode:
-        raise ConfigError(f"{folder} cannot be built: {done.stderr.strip()}")
-    return list(yaml.load_all(done.stdout))
-
-
-def _kubectl() -> str:
-    from kubewright.cluster.binaries.finder import find_installed
-
-    if found := shutil.which("kubectl"):
-        return found
-    try:
-        return str(find_installed().kubectl)
-    except ClusterError:
-        raise ConfigError("kubectl is needed to build the overlay and is not on the PATH; install it") from None
 
 
 def _rank(tree: Tree) -> int:
@@ -175,22 +178,17 @@ def _rank(tree: Tree) -> int:
 
 def _set_image(trees: list[Tree], image: str) -> None:
     for tree in trees:
-        if tree["kind"] == "Deployment":
+        if tree["kind"] in _WORKLOADS:
             for container in tree["spec"]["template"]["spec"]["containers"]:
                 if container["name"] == "manager":
                     container["image"] = image
                     return
-    raise ConfigError("no Deployment has a container named manager, so there is no place for --image")
+    raise ConfigError("no Deployment or DaemonSet has a container named manager, so there is no place for --image")
 
 
-def _object(tree: Tree) -> DynamicObject:
-    from kubewright.api.codec import from_tree
-    from kubewright.api.dynamic import Dynamic
-
-    return from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree)
-
-
-async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run: bool) -> None:
+async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run: bool) -> bool:
+    """Apply everything and wait; returns whether the cluster's nodes are simulated."""
+    from kubewright.api.names import ObjectKey
     from kubewright.cli.rollout import wait_for_rollout
     from kubewright.client.connection import connect
     from kubewright.cluster.install import install_crds
@@ -200,15 +198,28 @@ async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run:
         with display() as progress:
             for done, tree in enumerate(trees):
                 progress("applying", done, len(trees))
-                if tree["kind"] == _CRD and not dry_run:
+                if tree["kind"] == CRD and not dry_run:
                     await install_crds(client, tree)  # returns when it is served
                 else:
-                    await client.apply(_object(tree), force=True, dry_run=dry_run)
+                    await client.apply(object_of(tree), force=True, dry_run=dry_run)
             for tree in trees if timeout else ():
-                if tree["kind"] == "Deployment":
+                if tree["kind"] in _WORKLOADS:
                     metadata = tree["metadata"]
                     progress(f"waiting for {metadata['name']}")
-                    await wait_for_rollout(client, metadata["namespace"], metadata["name"], timeout=timeout)
+                    key = ObjectKey(metadata["namespace"], metadata["name"])
+                    await wait_for_rollout(client, tree["kind"], key, timeout=timeout)
+        return await _is_simulated(client)
+
+
+async def _is_simulated(client: Client) -> bool:
+    """Whether no node of the cluster runs containers."""
+    from kubewright.k8s.core.v1 import Node
+
+    try:
+        nodes = await client.list(Node)
+    except ApiError:  # not allowed; then it stays unsaid
+        return False
+    return bool(nodes.items) and all(node.metadata.annotations.get(_SIMULATED) == "true" for node in nodes)
 
 
 async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool) -> None:
@@ -268,9 +279,9 @@ async def _undeploy(config: Config, trees: list[Tree], kinds: list[CustomKind], 
 
 async def _delete(client: Client, tree: Tree, *, timeout: float) -> bool:
     """Delete one object, and wait if it is a CRD; returns whether it existed."""
-    if tree["kind"] == _CRD:
+    if tree["kind"] == CRD:
         return await delete_crd(client, tree["metadata"]["name"], timeout=timeout)
-    wanted = _object(tree)
+    wanted = object_of(tree)
     try:
         await client.delete(type(wanted), wanted.key, propagation="Background")
     except NotFound:

@@ -4,7 +4,7 @@ code.
 The cluster and its objects stay; the operator's modules are imported again, changed CRDs are applied, and its
 controllers reconcile every object again. Watches of built-in kinds stay open; those of the operator's own kinds start
 again with their new classes. Code that cannot be imported is reported, and the next change is tried. Each reconcile is
-one line: which object, why, how long, and the result.
+one line: which object, why, how long, and the result. `dev_cluster` runs the cluster, `dev_definitions` applies CRDs.
 
 The code is the project in this folder, or a package, or a single file with whatever it imports from its folder.
 """
@@ -18,13 +18,15 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import click
 import msgspec
 
 from kubewright._base.extras import optional
-from kubewright.cli.commands.run import assemble_manager, local_options
+from kubewright._base.tasks import cancel_and_wait
+from kubewright.cli.commands.run import assemble_manager, local_options, without_conversion
+from kubewright.cli.namespaces import create_namespaces, place_sample, print_namespaces, watched_by
 from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
@@ -33,7 +35,9 @@ from kubewright.errors import ConfigError, KubewrightError
 from kubewright.manager.flags import Flags
 
 if TYPE_CHECKING:
+    from kubewright.api.resource import KubeObject
     from kubewright.cache.cache import Cache
+    from kubewright.cli.dev_definitions import DevDefinitions
     from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.manager.manager import Manager
@@ -50,8 +54,14 @@ _POLL_SECONDS = 0.3
 @operator_argument
 @click.option("--samples", is_flag=True, help="Apply the objects in config/samples.")
 @port_option
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the cluster's objects in this folder; without it, all are gone when the cluster stops.",
+)
+@click.option("--merge", is_flag=True, help="Add the cluster to your own kubeconfig and make it the current context.")
 @click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks.")
-def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) -> None:
+def dev(*, operator: str | None, samples: bool, port: int, data: Path | None, merge: bool, no_webhooks: bool) -> None:
     """Run the operator on an embedded cluster, and again after each change of its code.
 
     FILE is a Python file with controllers, or a package; without it the project in this folder is meant.
@@ -65,7 +75,8 @@ def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) ->
     sys.dont_write_bytecode = True
     session = _Session(code, webhooks=not no_webhooks)
     _configure_logs(ManagerOptions.load(), session.telling)  # until the operator is loaded, which may say more
-    run_loop(session.run(samples=samples, port=port))
+    data = None if data is None else data.expanduser().absolute()
+    run_loop(session.run(samples=samples, port=port, data=data, merge=merge))
 
 
 def _configure_logs(options: ManagerOptions, telling: ReconcileLog) -> None:
@@ -169,29 +180,56 @@ def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]
     return stamps
 
 
+async def _outlives(manager: Manager, change: asyncio.Future[set[str] | None]) -> bool:
+    """Wait for the change; False if the operator fails before it, which is told, and the rest of it stopped."""
+    failure = asyncio.ensure_future(manager.wait())
+    await asyncio.wait((failure, change), return_when=asyncio.FIRST_COMPLETED)
+    failed = failure.done() and not failure.cancelled() and failure.exception() is not None
+    await cancel_and_wait(failure)
+    if failed:
+        await _stop(manager)
+    return not failed
+
+
+async def _stop(manager: Manager) -> None:
+    """Stop a generation of the operator. What it failed of is told, and no reason to end with it."""
+    try:
+        await manager.__aexit__(None, None, None)
+    except Exception as error:
+        _tell(error)
+
+
+def _tell(error: Exception) -> None:
+    words = str(error) if isinstance(error, KubewrightError) else f"{type(error).__name__}: {error}"
+    click.secho(visible(words), fg="red", err=True)
+
+
 @final
 class _Session:
     """A cluster, and one generation of the operator after the other."""
 
     def __init__(self, code: _Code, *, webhooks: bool) -> None:
-        self.telling = ReconcileLog()
+        self.telling = ReconcileLog(code.watched)
         self._code = code
         self._webhooks = webhooks
-        self._installed: dict[str, Any] = {}
         self._cache: Cache | None = None
+        self._watched: tuple[str, ...] | None = None
         self._cached: tuple[object, ...] = ()
         """The namespaces and scopes that the cache was made for."""
         self._stop = asyncio.Event()
 
-    async def run(self, *, samples: bool, port: int) -> None:
+    async def run(self, *, samples: bool, port: int, data: Path | None, merge: bool) -> None:
+        from kubewright.cli.dev_cluster import dev_cluster
+        from kubewright.cli.dev_definitions import DevDefinitions
         from kubewright.client.config.config import Config
-        from kubewright.cluster.planes.embedded import EmbeddedCluster
         from kubewright.manager.signals import stop_on_signal
 
-        async with EmbeddedCluster(port=port) as cluster:
+        async with dev_cluster(self._code.package, port=port, data=data, merge=merge) as cluster:
             config = Config.load(kubeconfig=cluster.kubeconfig)
-            click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
-            click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+            fresh = "stop this one with Ctrl-C, and start again with a fresh cluster"
+            if data is not None:
+                fresh += f" after `kubewright cluster reset --data {shlex.quote(str(data))}`"
+            self._definitions = DevDefinitions(cluster.client, fresh=fresh)
             with stop_on_signal(self._stop.set):
                 await self._generations(config, cluster.client, samples=samples)
 
@@ -205,10 +243,13 @@ class _Session:
             manager = await self._start(config, client)
             if samples and manager is not None:
                 samples = not await self._apply_samples(client)
+            if manager is not None and not await _outlives(manager, change):
+                manager = None
+                self._broken = True
             found = await change
             begun = time.monotonic()
             if manager is not None:
-                await manager.__aexit__(None, None, None)
+                await _stop(manager)
             if found is None:
                 return
             self._drop_stale_informers()
@@ -217,13 +258,14 @@ class _Session:
             click.secho(f"{names} changed; starting again", fg="cyan", err=True)
             self._begun = begun
 
+    _definitions: DevDefinitions
     _begun: float | None = None
+    _kinds: tuple[type[KubeObject], ...] = ()
     _broken = False
     """The last start failed; what would mend it may be in a file that was not even imported."""
 
     async def _start(self, config: Config, client: Client) -> Manager | None:
         """Start the next generation; None if it failed."""
-        from kubewright.cluster.install import install_crds
         from kubewright.generate.project import operator_crds
         from kubewright.manager.operator import load_operator
 
@@ -231,41 +273,51 @@ class _Session:
             del sys.modules[name]
         try:
             operator = load_operator(self._code.operator)
-            crds = operator_crds(operator)
-            for name, crd in crds.items():
-                # LocalWebhooks points the conversion here.
-                wanted = {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
-                if self._installed.get(name) != wanted:
-                    await install_crds(client, wanted)
-                    self._installed[name] = wanted
-            manager = self._manager(operator, config, client)
+            options = self._options(operator)
+            # A large schema takes a while: the cluster goes on meanwhile.
+            crds = await asyncio.to_thread(operator_crds, operator, webhooks=options.webhooks)
+            # LocalWebhooks points the conversion here.
+            await self._definitions.update({name: without_conversion(crd) for name, crd in crds.items()})
+            await self._make_namespaces(operator, options, client)
+            manager = self._manager(operator, options, config, client)
+            self.telling.attend(manager.controllers)
             warm = len(self._cache.informers()) if self._cache is not None else 0
             await manager.__aenter__()
         except KubewrightError as error:
-            click.secho(visible(str(error)), fg="red", err=True)
+            _tell(error)
             self._broken = True
             return None
         self._broken = False
         kept = f", watches kept open: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
-        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
+        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks) if options.webhooks else 0}
         words = ", ".join(count_noun(count, noun) for noun, count in counts.items() if count)
         words = words or "no controller and no webhook yet; write one below @controller"
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
-    def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
+    async def _make_namespaces(self, operator: Operator, options: ManagerOptions, client: Client) -> None:
+        """Those that it works in, and say so once: an object elsewhere would wait for ever."""
+        watched = watched_by(operator, options)
+        await create_namespaces(client, watched)
+        if watched != self._watched:
+            print_namespaces(watched)
+        self._watched, self._kinds = watched, operator.kinds
+
+    def _options(self, operator: Operator) -> ManagerOptions:
         from msgspec.structs import replace
 
+        flags = Flags(options={} if self._webhooks else {"webhooks": False})
+        # Any port: the last generation of the operator may still hold its own.
+        return replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
+
+    def _manager(self, operator: Operator, options: ManagerOptions, config: Config, client: Client) -> Manager:
         from kubewright.cache.cache import Cache
         from kubewright.cache.scope import Scope
 
         self.telling.follow(operator.controllers)
-        flags = Flags(options={} if self._webhooks else {"webhooks": False})
-        # Any port: the last generation of the operator may still hold its own.
-        options = replace(local_options(operator, flags, webhook_address="127.0.0.1"), webhook_port=0)
         _configure_logs(options, self.telling)
-        namespaces = operator.watched_namespaces(options.namespace)
+        namespaces = watched_by(operator, options)
         # What changes in the scope of a kind changes which objects are to be forgotten: all are read again.
         if self._cache is None or self._cached != (namespaces, operator.scopes):
             self._cache = Cache(client, scopes=operator.scopes, default_scope=Scope(namespaces=namespaces))
@@ -293,7 +345,8 @@ class _Session:
             click.secho(f"there are no samples: put manifests into {visible(str(folder))}", fg="yellow", err=True)
         try:
             for file in files:
-                for tree in yaml.load_all(file.read_text(encoding="utf-8")):
+                for found in yaml.load_all(file.read_text(encoding="utf-8")):
+                    tree = place_sample(found, self._kinds, self._watched or ())
                     await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
         except (KubewrightError, OSError, ValueError) as error:
             click.secho(f"the samples cannot be applied: {visible(str(error))}", fg="red", err=True)

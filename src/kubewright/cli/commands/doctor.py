@@ -1,6 +1,7 @@
-"""`kubewright doctor`: check the project, the connection to the cluster, the CRDs and the permissions.
+"""`kubewright doctor`: check the project, the connection to the cluster, the CRDs, the webhooks and the permissions.
 
-Every finding is one line with what to do about it. It changes nothing; exit code 1 if anything is wrong.
+Every finding is one line with what to do about it. It changes nothing; exit code 1 if anything is wrong. What the user
+may not look at is a hint, and all else is checked.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import click
 import msgspec
 
-from kubewright.cli.reports import count_noun, output_option, print_json
+from kubewright.cli.reports import count_noun, output_option, print_json, stale_sentence
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import cluster_options, load_config
-from kubewright.errors import KubewrightError, NotFound
+from kubewright.errors import Forbidden, KubewrightError, NotFound
 
 if TYPE_CHECKING:
+    from kubewright.api.dynamic import DynamicObject
     from kubewright.client.client import Client
     from kubewright.client.config.config import Config
     from kubewright.generate.rbac.grants import Grant
     from kubewright.manager.operator import Operator
+    from kubewright.webhooks.registration.calls import CallProblem, WebhookCall
 
 __all__ = ("doctor",)
 
@@ -42,7 +45,7 @@ class _Finding(msgspec.Struct, frozen=True):
 @click.option("--no-cluster", is_flag=True, help="Look at the project alone.")
 @output_option
 def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, output_format: str) -> int:
-    """Check the project, the cluster, the CRDs and the permissions."""
+    """Check the project, the cluster, the CRDs, the webhooks and the permissions."""
     folder = Path()
     findings = list(_project_findings(folder))
     # A folder without a project has no operator to check.
@@ -99,17 +102,15 @@ def _load_operator(folder: Path, findings: list[_Finding]) -> Operator | None:
 
 
 def _manifest_findings(folder: Path, operator: Operator) -> Iterator[_Finding]:
-    from kubewright.generate.output import differences
-    from kubewright.generate.project import project_files
+    from kubewright.generate.project import stale_files
 
-    config = folder / "config"
     try:
-        stale = differences(config, project_files(operator, config))
+        stale = stale_files(operator, folder / "config")
     except KubewrightError as error:
         yield _Finding("manifests", "wrong", str(error))
         return
     if stale:
-        yield _Finding("manifests", "wrong", f"{len(stale)} files in config are stale; run `kubewright generate`")
+        yield _Finding("manifests", "wrong", stale_sentence(stale))
     else:
         yield _Finding("manifests", "good", "up to date")
 
@@ -141,7 +142,7 @@ def _check_cluster(kubeconfig: str | None, context: str | None, operator: Operat
 
 async def _cluster_findings(config: Config, operator: Operator | None) -> list[_Finding]:
     from kubewright.client.connection import connect
-    from kubewright.generate.rbac.permissions import access_of
+    from kubewright.generate.rbac.permissions import HOME, access_of
 
     async with connect(config) as client:
         version = json.loads((await client.request("GET", "/version", timeout=5)).body)["gitVersion"]
@@ -149,9 +150,20 @@ async def _cluster_findings(config: Config, operator: Operator | None) -> list[_
         if operator is None:
             return findings
         findings += await _crd_findings(client, operator)
-        grants = sorted(access_of(operator).everywhere)
-        allowed = await asyncio.gather(*(_is_allowed(client, grant) for grant in grants))
-    denied = [str(grant) for grant, may in zip(grants, allowed, strict=True) if not may]
+        findings += await _webhook_findings(client, operator)
+        access = access_of(operator)
+        places = {"": access.cluster, **access.namespaces}
+        grants = [
+            (grant, operator.namespace if place == HOME else place)
+            for place, granted in places.items()
+            for grant in sorted(granted)
+        ]
+        allowed = await asyncio.gather(*(_is_allowed(client, grant, place) for grant, place in grants))
+    denied = [
+        f"{grant} in the namespace {place}" if place else str(grant)
+        for (grant, place), may in zip(grants, allowed, strict=True)
+        if not may
+    ]
     if denied:
         text = f"you may not {'; '.join(denied)}: `kubewright run` would be refused; ask for a role that grants it"
         findings.append(_Finding("permissions", "wrong", text))
@@ -161,15 +173,22 @@ async def _cluster_findings(config: Config, operator: Operator | None) -> list[_
 
 
 async def _crd_findings(client: Client, operator: Operator) -> list[_Finding]:
+    from kubewright.cli.definitions import CRD as KIND
+    from kubewright.cli.definitions import definitions_of
     from kubewright.cluster.install import CRD
-    from kubewright.generate.project import operator_crds
 
     findings = []
-    for name, wanted in operator_crds(operator).items():
+    for wanted in definitions_of(operator, Path()):
+        if wanted["kind"] != KIND:
+            continue
+        name = wanted["metadata"]["name"]
         try:
             found = await client.get(CRD, name)
         except NotFound:
             findings.append(_Finding("CRD", "wrong", f"{name} is not installed; run `kubewright install`"))
+            continue
+        except Forbidden as error:
+            findings.append(_Finding("CRD", "hint", f"{name} cannot be looked at: {error.message}"))
             continue
         served = {version["name"]: version.get("schema") for version in found["spec"]["versions"]}
         ours = {version["name"]: version.get("schema") for version in wanted["spec"]["versions"]}
@@ -180,8 +199,73 @@ async def _crd_findings(client: Client, operator: Operator) -> list[_Finding]:
     return findings
 
 
-async def _is_allowed(client: Client, grant: Grant) -> bool:
-    """Whether the caller may do it, by a SelfSubjectAccessReview."""
+async def _webhook_findings(client: Client, operator: Operator) -> list[_Finding]:
+    """Call each webhook that is asked about the operator's kinds, or that a process outside the cluster has left."""
+    from kubewright.webhooks.registration.calls import calls_of
+    from kubewright.webhooks.registration.targets import CRD, KINDS
+
+    found: list[DynamicObject] = []
+    try:
+        for kind in KINDS.values():
+            found += [obj for obj in await client.list(kind) if _concerns(obj, operator)]
+        for name in operator.by_crd:
+            if (crd := await client.find(CRD, name)) is not None:
+                found.append(crd)
+    except Forbidden as error:
+        return [_Finding("webhooks", "hint", f"they cannot be looked at: {error.message}")]
+    calls = [(obj, call) for obj in found for call in calls_of(obj)]
+    problems = await asyncio.gather(*(call.problem(client) for _, call in calls))
+    findings = [
+        _webhook_finding(obj, call, problem)
+        for (obj, call), problem in zip(calls, problems, strict=True)
+        if problem is not None
+    ]
+    if calls and not findings:
+        findings.append(_Finding("webhooks", "good", f"{count_noun(len(calls), 'webhook')} answered"))
+    return findings
+
+
+def _concerns(obj: DynamicObject, operator: Operator) -> bool:
+    """Whether a webhook configuration is a local process's, or has a rule for one of the operator's kinds."""
+    from kubewright.webhooks.certificates.trust import LOCAL_LABEL
+
+    if LOCAL_LABEL in obj.metadata.labels:
+        return True
+    kinds = {(kind.__definition__.gvk.group, kind.__definition__.plural) for kind in operator.kinds}
+    rules = [rule for webhook in obj.get("webhooks") or () for rule in webhook.get("rules") or ()]
+    return any(
+        {group, "*"} & {*rule.get("apiGroups", ())} and {plural, "*", "*/*"} & {*rule.get("resources", ())}
+        for rule in rules
+        for group, plural in kinds
+    )
+
+
+def _webhook_finding(obj: DynamicObject, call: WebhookCall, problem: CallProblem) -> _Finding:
+    from kubewright.webhooks.certificates.trust import LOCAL_LABEL
+    from kubewright.webhooks.registration.local_processes import PROCESS
+    from kubewright.webhooks.registration.targets import CRD
+
+    if not problem.certain:
+        return _Finding("webhooks", "hint", f"{call.name} of {obj.metadata.name}, at {call.target}: {problem.text}")
+    if type(obj) is CRD and "service" in call.config:  # as `install` leaves it, before the operator runs
+        text = f"nobody answers for {call.name} at {call.target} yet: {problem.text}; run or deploy the operator"
+        return _Finding("webhooks", "hint", f"{text}: until then its objects are refused in other versions")
+    effect = "requests go on without it" if call.ignored else "every request that it is asked about is refused"
+    text = f"{call.name} of {obj.kind} {obj.metadata.name} is dead: {call.target}: {problem.text}; {effect}"
+    if LOCAL_LABEL in obj.metadata.labels:
+        machine = obj.metadata.annotations.get(PROCESS, "").rpartition("/")[0] or "its machine"
+        advice = (
+            f"`kubewright run` on {machine} removes what an ended process has left, and so does `kubewright uninstall`"
+        )
+    elif "service" in call.config:
+        advice = "see whether the operator's pods are ready, or remove it with `kubewright undeploy`"
+    else:
+        advice = "start what serves it, or delete the configuration"
+    return _Finding("webhooks", "hint" if call.ignored else "wrong", f"{text}; {advice}")
+
+
+async def _is_allowed(client: Client, grant: Grant, namespace: str) -> bool:
+    """Whether the caller may do it there, everywhere if no namespace is named, by a SelfSubjectAccessReview."""
     from kubewright.k8s.authorization.v1 import (
         NonResourceAttributes,
         ResourceAttributes,
@@ -197,7 +281,12 @@ async def _is_allowed(client: Client, grant: Grant) -> bool:
         resource, _, part = grant.resource.partition("/")
         spec = SelfSubjectAccessReviewSpec(
             resource_attributes=ResourceAttributes(
-                group=grant.group, resource=resource, subresource=part, verb=grant.verb, name=grant.name
+                group=grant.group,
+                resource=resource,
+                subresource=part,
+                verb=grant.verb,
+                name=grant.name,
+                namespace=namespace,
             )
         )
     review = await client.create(SelfSubjectAccessReview(spec=spec))

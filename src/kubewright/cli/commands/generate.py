@@ -188,27 +188,30 @@ def _operator(name: str | None) -> Operator:
 
 
 def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool, output_format: str) -> None:
-    from kubewright.generate.project import large_crds, orphaned_crds, project_files
+    from kubewright.generate.project import large_crds, project_files, stale_files, write_project
     from kubewright.generate.rbac.permissions import access_of
     from kubewright.manager.operator import foreign_kinds
 
-    extra = orphaned_crds(operator, folder) if "crds" in parts else []
     if "crds" in parts and not check:
         for note in (*foreign_kinds(operator), *large_crds(operator)):
             click.echo(f"{note}.", err=True)
-        for file in extra:
-            click.echo(f"{file} is left over: no class makes it any more; delete it.", err=True)
-    files = project_files(operator, folder, parts=parts)
-    if "rbac" in parts and not check:
-        for note in access_of(operator).notes:
-            click.echo(f"{note}.", err=True)
-    if not files:
+    if not (files := project_files(operator, folder, parts=parts)):
         raise click.ClickException(
             f"{operator.package} declares nothing to generate from; "
             "it needs a class with a group of yours and a version."
         )
-    orphans = {str(file): f"{file} is left over: no class makes it any more" for file in extra}
-    _finish(folder, files, check=check, output_format=output_format, extra=orphans)
+    if check:
+        _print_stale(folder, len(files), stale_files(operator, folder, parts=parts), output_format)
+        return
+    if "rbac" in parts:
+        for note in access_of(operator).notes:
+            click.echo(f"{note}.", err=True)
+    done = write_project(operator, folder, parts=parts)
+    for path in done.removed:
+        click.echo(f"{folder / path} is removed: nothing makes it any more.", err=True)
+    for sentence in done.left_over:
+        click.echo(f"{sentence}.", err=True)
+    _print_written(folder, done.files, done.changed, output_format, removed=list(done.removed))
 
 
 def _breaking_changes(operator: Operator, old: Path) -> Iterable[BreakingChange]:
@@ -300,22 +303,26 @@ async def _ask_cluster(context: str | None, *, builtin: bool) -> Documents:
             return await cluster_documents(client, builtin=builtin)
 
 
-def _finish(
-    folder: Path, files: Mapping[str, bytes], *, check: bool, output_format: str, extra: Mapping[str, str] | None = None
-) -> None:
+def _finish(folder: Path, files: Mapping[str, bytes], *, check: bool, output_format: str) -> None:
     from kubewright.generate.output import differences, write_files
 
     if not check:
-        changed = write_files(folder, files)
-        click.echo(f"{folder}: {len(files)} files, {len(changed)} of them changed.", err=True)
-        if output_format == "json":
-            print_json({"folder": str(folder), "files": len(files), "changed": changed})
+        _print_written(folder, len(files), write_files(folder, files), output_format)
         return
     stale = {str(folder / path): text for path in sorted(files) for text in differences(folder, {path: files[path]})}
-    stale |= extra or {}
+    _print_stale(folder, len(files), stale, output_format)
+
+
+def _print_written(folder: Path, files: int, changed: Sequence[str], output_format: str, **more: list[str]) -> None:
+    click.echo(f"{folder}: {files} files, {len(changed)} of them changed.", err=True)
+    if output_format == "json":
+        print_json({"folder": str(folder), "files": files, "changed": list(changed), **more})
+
+
+def _print_stale(folder: Path, files: int, stale: Mapping[str, str], output_format: str) -> None:
     if output_format == "json":
         found = [{"file": file, "difference": text} for file, text in stale.items()]
-        print_json({"folder": str(folder), "files": len(files), "stale": found})
+        print_json({"folder": str(folder), "files": files, "stale": found})
     else:
         for text in stale.values():
             click.echo(text)

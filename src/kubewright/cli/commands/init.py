@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kubewright.cli.flags import yes_or_no
+from kubewright.cli.flags import NAMES, yes_or_no
 from kubewright.cli.kubebuilder import INIT, CommandOfKubebuilder
 from kubewright.cli.projects import ProjectChanges, apply_project
 from kubewright.cli.reports import with_json_output
@@ -23,10 +23,18 @@ __all__ = ("init",)
 @click.option("--owner", default="", help="Whom the project belongs to.")
 @click.option("--namespace", default="", help="Where the operator is to run; <name>-system if not given.")
 @yes_or_no("--namespaced", default=False, text="The operator works only in its own namespace.")
+@click.option("--namespaces", type=NAMES, default="", help="The operator works only in these namespaces.")
 @click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
 @with_json_output
 def init(
-    *, domain: str, project_name: str | None, owner: str, namespace: str, namespaced: bool, force: bool
+    *,
+    domain: str,
+    project_name: str | None,
+    owner: str,
+    namespace: str,
+    namespaced: bool,
+    namespaces: tuple[str, ...],
+    force: bool,
 ) -> ProjectChanges:
     """Start a project in this folder."""
     folder = Path()
@@ -36,7 +44,9 @@ def init(
             "or change it with `kubewright edit`"
         )
     name = project_name or re.sub(r"[_ .]+", "-", folder.absolute().name.lower())
-    project = Project.new(name=name, domain=domain, owner=owner, namespace=namespace, namespaced=namespaced)
+    project = Project.new(
+        name=name, domain=domain, owner=owner, namespace=namespace, namespaced=namespaced, namespaces=namespaces
+    )
     done = apply_project(folder, project, force=force)
     click.echo("Next: kubewright create api --group GROUP --version v1alpha1 --kind KIND", err=True)
     return done

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kubewright.cli.namespaces import create_namespaces, print_missing_namespaces, print_namespaces, watched_by
 from kubewright.cli.targets import cluster_options, find_operator, load_config, operator_argument
 from kubewright.errors import ConfigError
 from kubewright.manager.flags import FLAGS, PRECEDENCE, Flag, Flags, flag_value
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kubewright.manager.operator import Operator
     from kubewright.manager.options import ManagerOptions
 
-__all__ = ("assemble_manager", "local_options", "run")
+__all__ = ("assemble_manager", "local_options", "run", "without_conversion")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,14 +110,21 @@ async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
     from kubewright.client.config.config import Config
     from kubewright.cluster.install import install_crds
     from kubewright.cluster.planes.embedded import EmbeddedCluster
-    from kubewright.generate.crds.manifests import crd_for
+    from kubewright.generate.project import operator_crds
 
     async with EmbeddedCluster() as cluster:
-        await install_crds(cluster.client, *(crd_for(*classes) for classes in operator.by_crd.values()))
+        crds = operator_crds(operator, webhooks=options.webhooks)
+        await install_crds(cluster.client, *map(without_conversion, crds.values()))
+        await create_namespaces(cluster.client, watched_by(operator, options))
         config = Config.load(kubeconfig=cluster.kubeconfig)
         click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
         click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
         await _run(operator, options, config)
+
+
+def without_conversion(crd: dict[str, Any]) -> dict[str, Any]:
+    """The CRD for an operator that runs here: LocalWebhooks points the conversion to this process."""
+    return {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
 
 
 async def _run(operator: Operator, options: ManagerOptions, config: Config) -> None:
@@ -125,6 +133,8 @@ async def _run(operator: Operator, options: ManagerOptions, config: Config) -> N
     async with connect(config) as client:
         # A manager waits until the server is available; a person at a terminal wants an error instead.
         await client.request("GET", "/version", timeout=10)
+        await print_missing_namespaces(client, watched_by(operator, options))
+    print_namespaces(watched_by(operator, options))
     await assemble_manager(operator, options, config).run()
 
 
@@ -138,6 +148,6 @@ def assemble_manager(
         *operator.runnables,
         config=config,
         options=options,
-        namespaces=operator.watched_namespaces(options.namespace),
+        namespaces=watched_by(operator, options),
         cache=cache,
     )

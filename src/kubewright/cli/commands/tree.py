@@ -30,6 +30,8 @@ __all__ = ("tree",)
 Node = dict[str, Any]
 _MAX_CONCURRENT_LISTS: Final = 8
 _WIDE: Final = 10_000
+_DEEPEST: Final = 100
+"""Levels below the object. What Kubernetes owns is a few levels deep."""
 _SKIPPED_RESOURCES: Final = frozenset(("endpoints", "events", "leases"))
 
 
@@ -80,7 +82,7 @@ async def _read(config: Config, kind: str, name: str, namespace: str | None) -> 
     for obj in (obj for found in lists for obj in found):
         for owner in obj.metadata.owner_references:
             owned.setdefault(owner.uid, []).append(obj)
-    return _node(root, owned, frozenset())
+    return _node(root, owned, set(), _DEEPEST)
 
 
 def _class(resource: ApiResource) -> type[DynamicObject]:
@@ -100,9 +102,13 @@ async def _list_objects(
             return []
 
 
-def _node(obj: DynamicObject, owned: dict[str, list[DynamicObject]], above: frozenset[str]) -> Node:
+def _node(obj: DynamicObject, owned: dict[str, list[DynamicObject]], shown: set[str], levels: int) -> Node:
+    """An object and what it owns. What several objects own is shown below each of them, and what it owns only once:
+    users of a cluster can make a few objects own each other in more ways than a machine can hold."""
     uid = obj.metadata.uid or ""
     children = sorted(owned.get(uid, ()), key=lambda child: (child.kind, child.metadata.name))
+    omitted = bool(children) and (uid in shown or not levels)
+    shown.add(uid)
     conditions = obj.get("status.conditions") or ()
     return {
         "apiVersion": obj.api_version,
@@ -114,9 +120,8 @@ def _node(obj: DynamicObject, owned: dict[str, list[DynamicObject]], above: froz
         "conditions": [
             {key: item[key] for key in ("type", "status", "reason", "message") if item.get(key)} for item in conditions
         ],
-        "children": [
-            _node(child, owned, above | {uid}) for child in children if (child.metadata.uid or "") not in above | {uid}
-        ],
+        "children": [] if omitted else [_node(child, owned, shown, levels - 1) for child in children],
+        "omitted": omitted,
     }
 
 
@@ -138,6 +143,8 @@ def _label(node: Node) -> str:
     words = [f"[bold]{escape(node['kind'])}[/bold]/{escape(node['name'])}"]
     if node["deleting"]:
         words.append("[red]being deleted[/red]")
+    if node["omitted"]:
+        words.append("[dim]owns what is not shown again[/dim]")
     if node["phase"]:
         words.append(escape(node["phase"]))
     for item in node["conditions"]:

@@ -29,6 +29,7 @@ _TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 # RFC 7234: code, agent, quoted text, and maybe a quoted date. Several may share one header.
 _WARNING = re.compile(r'(\d{3}) \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?')
 _ESCAPED = re.compile(r"\\(.)")
+_RESOURCE = re.compile(r"/apis/([^/]+)/([^/]+)/(?:namespaces/[^/]+/)?([^/]+)(?:/.*)?")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -58,7 +59,7 @@ def error_from(response: HttpResponse, request: HttpRequest) -> ApiError:
     if not isinstance(details, dict):
         details = {}
     return api_error(
-        _text(status.get("message")) or _sentence(response),
+        _text(status.get("message")) or _about_missing_kind(response, request) or _sentence(response),
         code=response.status,
         reason=_text(status.get("reason")),
         causes=_causes(details),
@@ -66,6 +67,22 @@ def error_from(response: HttpResponse, request: HttpRequest) -> ApiError:
         details=details,
         request=str(request),
     )
+
+
+def _about_missing_kind(response: HttpResponse, request: HttpRequest) -> str:
+    """What a 404 without a Status is about: the server has nothing at this path, so it does not know the resource."""
+    found = _RESOURCE.fullmatch(request.path) if response.status == 404 and not _is_html_body(response) else None
+    if found is None:
+        return ""
+    group, version, resource = found.groups()
+    sentence = f"the server has no {resource} in {group}/{version}"
+    if "." not in group or group.endswith(".k8s.io"):
+        return f"{sentence}; use a server that serves it, or enable its API group and version"
+    return f"{sentence}; install the CRD {resource}.{group} with this version, as `kubewright install` does"
+
+
+def _is_html_body(response: HttpResponse) -> bool:
+    return _is_html(response.headers.get("content-type", ""))
 
 
 def retry_after(response: HttpResponse, *, now: datetime | None = None) -> float | None:

@@ -16,6 +16,7 @@ from typing import Any, Final, final
 import msgspec
 
 from kubewright._base.clock import Clock
+from kubewright._base.http.web_sockets import accept_key
 from kubewright.cluster.kubelet.logs import ContainerLog, ContainerLogs, LogQuery, read_log
 from kubewright.cluster.kubelet.pods.expansion import ArgumentListTooLong
 from kubewright.cluster.kubelet.sandbox import shell
@@ -32,7 +33,7 @@ from kubewright.cluster.kubelet.streaming.command_streams import (
 from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost, SocketConnection, port_number
 from kubewright.cluster.kubelet.streaming.port_forward import forward_channels, forward_spdy
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession
-from kubewright.cluster.kubelet.streaming.web_sockets import TunnelConnection, WebSocket, accept_key
+from kubewright.cluster.kubelet.streaming.web_sockets import TunnelConnection, WebSocket
 
 __all__ = ("HttpError", "StreamRequest", "StreamingHandlers", "requested_ports")
 

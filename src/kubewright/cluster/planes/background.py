@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
 
@@ -28,7 +29,7 @@ from kubewright.cluster.planes.state import ClusterRecord, StateFolder, process_
 from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError, KubewrightError
 
-__all__ = ("ClusterOptions", "check_name_free", "run_cluster", "start_in_background", "stop_cluster")
+__all__ = ("ClusterOptions", "check_name_free", "record_of", "run_cluster", "start_in_background", "stop_cluster")
 
 
 _START_TIMEOUT = 120.0
@@ -125,19 +126,27 @@ async def _run_while_healthy(cluster: Cluster, ready: Callable[[], None]) -> Non
 def _publish_record(
     options: ClusterOptions, state: StateFolder, cluster: Cluster, ready: Callable[[ClusterRecord], None]
 ) -> None:
-    record = ClusterRecord(
-        name=options.name,
+    data = None if options.data is None else Path(options.data)
+    record = record_of(cluster, name=options.name, data=data, real=options.real)
+    state.write(record)
+    ready(record)
+
+
+def record_of(cluster: Cluster, *, name: str, data: Path | None, real: bool = False) -> ClusterRecord:
+    """The record of a cluster that this process runs."""
+    return ClusterRecord(
+        name=name,
         version=cluster.version,
         url=cluster.url,
         kubeconfig=str(cluster.kubeconfig),
         folder=str(cluster.folder),
-        data=options.data,
+        data=None if data is None else str(data),
         pid=os.getpid(),
         started=process_start(os.getpid()) or "",
         processes=_processes(cluster),
+        type="real" if real else "embedded",
+        ready_at=datetime.now(UTC).replace(microsecond=0),
     )
-    state.write(record)
-    ready(record)
 
 
 def _processes(cluster: Cluster) -> dict[str, int]:

@@ -18,7 +18,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, NoReturn, Self, TypeAlias
+
+from kubewright.errors import ClusterError
 
 if TYPE_CHECKING:
     from kubewright.client.client import Client
@@ -106,6 +108,18 @@ class Cluster(ABC):
             start_timeout=start_timeout,
             progress=progress,
         )
+
+    if not TYPE_CHECKING:  # a type checker would believe in any attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """For what is not set before the start, and for properties of that: say so instead of an AttributeError."""
+            kind = type(self)
+            if any(name in vars(base).get("__annotations__", {}) or name in vars(base) for base in kind.__mro__):
+                raise ClusterError(
+                    f"the cluster has not been started, so it has no {name} yet; "
+                    f"write `async with {kind.__name__}(...) as cluster:`, or await cluster.start()"
+                )
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -12,8 +12,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import final
+from typing import Literal, final
 
 import msgspec
 
@@ -41,6 +42,9 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The start time of that process, as `process_start` prints it: tells it from a later one with the same id."""
     processes: dict[str, int]
     """Process ids of the components when the cluster became ready."""
+    type: Literal["embedded", "real"] = "embedded"
+    ready_at: datetime | None = None
+    """When it became ready."""
 
     @property
     def alive(self) -> bool:

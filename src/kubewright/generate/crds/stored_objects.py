@@ -8,6 +8,7 @@ covers objects that do not exist yet.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final, final
 
@@ -73,7 +74,7 @@ async def check_stored_objects(client: Client, crd: Tree) -> StoredObjectsCheck:
             0, (InvalidObject(kind, "of any name", f"the new CRD has none of the versions served now: {served}"),)
         )
     schema = next(item["schema"]["openAPIV3Schema"] for item in spec["versions"] if item["name"] == version)
-    check = _SchemaCheck(schema)
+    check = await asyncio.to_thread(_SchemaCheck, schema)  # a large schema takes a while
     count, invalid = 0, []
     async for obj in _objects(client, present["spec"], version):
         count += 1

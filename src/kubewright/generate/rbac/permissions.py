@@ -11,20 +11,22 @@
 | `rbac(...)` | as declared |
 
 Cluster-wide permissions go to a ClusterRole, those in one namespace to a Role there. An operator with
-`scope = "namespace"` has a Role in its own namespace for all namespaced kinds. `rbac.roles` has the roles that do not
-depend on the operator's code.
+`scope = "namespace"` has a Role in its own namespace for all namespaced kinds, one with `namespaces = [...]` in each of
+those. A controller whose `scope` names namespaces needs what it needs there alone, and so do the calls in its module.
+`rbac.roles` has the roles that do not depend on the operator's code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
 from kubewright.api.kinds import pluralize
 from kubewright.api.resource import KubeObject, definition_of
-from kubewright.controllers.declaration import Declaration, Owned, Watch
+from kubewright.cache.scope import Scope
+from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.permissions import Permission
 from kubewright.generate.rbac.code_calls import METHODS, Call, calls_in
 from kubewright.generate.rbac.grants import Grant, policy_rules
@@ -36,7 +38,11 @@ HOME: Final = "system"
 """The operator's own namespace in manifests; kustomize replaces it."""
 ROLE: Final = "manager-role"
 _READ: Final = ("get", "list", "watch")
+_CLUSTER: Final = ("",)
+"""Where a grant applies if it does everywhere."""
 Tree = dict[str, Any]
+_PlacedGrant: TypeAlias = tuple[tuple[str, ...], type[KubeObject], Grant]
+"""The namespaces in which something is needed, the kind that it is about, and what."""
 
 
 @final
@@ -58,28 +64,53 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 def access_of(operator: Operator) -> Access:
     """The permissions that the operator needs."""
     found: dict[str, set[Grant]] = {}
-    home = HOME if operator.scope == "namespace" else ""
-    calls = calls_in(operator.modules)
-    certain = set(_inferred_grants(operator, calls))
-    guesses = [guess for guess in _guessed_grants(operator, calls) if guess[1:] not in certain]
-    for kind, grant in (*certain, *(guess[1:] for guess in guesses)):
-        found.setdefault(home if definition_of(kind).namespaced else "", set()).add(grant)
-    for namespace, grant in _other_namespace_grants(operator):
-        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).add(grant)
-    if operator.controllers:
+
+    def add(places: Iterable[str], *grants: Grant) -> None:
+        for place in places:
+            found.setdefault(HOME if place == operator.namespace else place, set()).update(grants)
+
+    guesses = list(_guessed_grants(operator))
+    certain = set(_inferred_grants(operator))
+    needed = {(place, grant) for places, _, grant in certain for place in places}
+    guesses = [guess for guess in guesses if not {(place, guess[3]) for place in guess[1]} <= needed]
+    for places, _, grant in (*certain, *(guess[1:] for guess in guesses)):
+        add(places, grant)
+    for declaration in operator.controllers:
         # The library itself records events about failed reconciles.
-        found.setdefault(home, set()).update(Grant("events.k8s.io", "events", verb) for verb in ("create", "patch"))
+        add(_places(operator, declaration), *(Grant("events.k8s.io", "events", verb) for verb in ("create", "patch")))
     for permission in operator.rules:
         everywhere = permission.urls or permission.namespaced is False
-        namespace = permission.namespace or ("" if everywhere else home)
-        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).update(
-            _declared_grants(permission)
+        places = (permission.namespace,) if permission.namespace else _CLUSTER if everywhere else _places(operator)
+        add(places, *_declared_grants(permission))
+    return _without_repetition(
+        Access(
+            cluster=frozenset(found.pop("", ())),
+            namespaces={name: frozenset(found[name]) for name in sorted(found)},
+            notes=tuple(_notes(guesses)),
         )
-    return Access(
-        cluster=frozenset(found.pop("", ())),
-        namespaces={name: frozenset(found[name]) for name in sorted(found)},
-        notes=tuple(_notes(guesses)),
     )
+
+
+def _places(operator: Operator, *declarations: Declaration[Any]) -> tuple[str, ...]:
+    """The namespaces in which these controllers work, or the whole operator; an empty one means all."""
+    everywhere = operator.watch_namespaces or (HOME,) if operator.scope == "namespace" else _CLUSTER
+    found: dict[str, None] = {}
+    for declaration in declarations:
+        named = _named(operator, declaration.kind, declaration.scope)
+        found |= dict.fromkeys(named if named and definition_of(declaration.kind).namespaced else everywhere)
+    return _CLUSTER if "" in found else tuple(found) or everywhere
+
+
+def _named(operator: Operator, kind: type[KubeObject], scope: Scope | None) -> tuple[str, ...]:
+    """The namespaces that the declared scope of a kind names, or the manager's; an empty one means all."""
+    found = scope or operator.scopes.get(kind)
+    return () if found is None else tuple("" if name == "*" else name for name in found.namespaces)
+
+
+def _without_repetition(access: Access) -> Access:
+    """What is granted everywhere needs no role in a namespace."""
+    left = {name: grants - access.cluster for name, grants in access.namespaces.items()}
+    return msgspec.structs.replace(access, namespaces={name: grants for name, grants in left.items() if grants})
 
 
 def roles_of(access: Access) -> list[Tree]:
@@ -102,67 +133,59 @@ def role(name: str, grants: Iterable[Grant], *, namespace: str = "", labels: dic
     }
 
 
-def _inferred_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
+def _inferred_grants(operator: Operator) -> Iterator[_PlacedGrant]:
     for declaration in operator.controllers:
         yield from _controller_grants(operator, declaration)
     for webhook in operator.webhooks:
         for kind in getattr(webhook, "reads", ()):
-            yield from _grants(kind, _READ)
-    for call in calls:
+            yield from _placed(_places(operator), kind, _READ)
+    for places, call in _calls(operator):
         if call.kind is not None:
-            yield from _grants(call.kind, METHODS[call.method], call.subresource)
+            yield from _placed(places, call.kind, METHODS[call.method], call.subresource)
 
 
-def _controller_grants(operator: Operator, declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
-    kind = declaration.kind
-    yield from _grants(kind, _READ)
+def _calls(operator: Operator) -> Iterator[tuple[tuple[str, ...], Call]]:
+    """The calls in the code, and where they apply: in the namespaces of the module's controllers, or of all."""
+    for module in operator.modules:
+        own = [declaration for declaration in operator.controllers if declaration.__module__ == module.__name__]
+        places = _places(operator, *(own or operator.controllers))
+        yield from ((places, call) for call in calls_in((module,)))
+
+
+def _controller_grants(operator: Operator, declaration: Declaration[Any]) -> Iterator[_PlacedGrant]:
+    kind, places = declaration.kind, _places(operator, declaration)
+    yield from _placed(places, kind, _READ)
     if definition_of(kind).status:
-        yield from _grants(kind, ("patch",), "status")
+        yield from _placed(places, kind, ("patch",), "status")
     if declaration.finalize is not None:
-        yield from _grants(kind, ("patch",))
+        yield from _placed(places, kind, ("patch",))
     if declaration.owns:
         # The admission plugin OwnerReferencesPermissionEnforcement requires this for blockOwnerDeletion.
-        yield from _grants(kind, ("update",), "finalizers")
+        yield from _placed(places, kind, ("update",), "finalizers")
     for owned in declaration.owns:
-        yield from _grants(owned.kind, (*_READ, "create", "patch"))
+        yield from _placed(_named(operator, owned.kind, owned.scope) or places, owned.kind, _READ)
+        yield from _placed(places, owned.kind, ("create", "patch"))
     for watch in declaration.watches:
-        if not _watched_namespaces(operator, watch):
-            yield from _grants(watch.kind, _READ)
+        yield from _placed(_named(operator, watch.kind, watch.scope) or _places(operator), watch.kind, _READ)
 
 
-def _other_namespace_grants(operator: Operator) -> Iterator[tuple[str, Grant]]:
-    """Permissions to watch in namespaces that the declaration names, or the manager's scope of the kind."""
-    for declaration in operator.controllers:
-        watches: tuple[Owned | Watch, ...] = (*declaration.owns, *declaration.watches)
-        for watch in watches:
-            for namespace in _watched_namespaces(operator, watch):
-                yield from ((namespace, grant) for _, grant in _grants(watch.kind, _READ))
-
-
-def _watched_namespaces(operator: Operator, watch: Owned | Watch) -> tuple[str, ...]:
-    """The namespaces of a watch, by its own scope or by the manager's; an empty one means all."""
-    scope = watch.scope or operator.scopes.get(watch.kind)
-    if scope is None or not definition_of(watch.kind).namespaced:
-        return ()
-    return tuple("" if name == "*" else name for name in scope.namespaces)
-
-
-def _guessed_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[Call, type[KubeObject], Grant]]:
+def _guessed_grants(operator: Operator) -> Iterator[tuple[Call, tuple[str, ...], type[KubeObject], Grant]]:
     """Permissions of a call whose object may be of any kind: mostly the controller's own, or a child."""
-    for call in calls:
+    for _, call in _calls(operator):
         if call.kind is not None or call.subresource:
             continue
         for declaration in operator.controllers:
+            places = _places(operator, declaration)
             kinds = [declaration.kind] if call.method == "patch" else []
             if call.method in ("delete", "delete_collection", "update"):
                 kinds = [owned.kind for owned in declaration.owns]
             for kind in kinds:
-                yield from ((call, *granted) for granted in _grants(kind, METHODS[call.method]))
+                yield from ((call, *placed) for placed in _placed(places, kind, METHODS[call.method]))
 
 
-def _notes(guesses: Iterable[tuple[Call, type[KubeObject], Grant]]) -> Iterator[str]:
+def _notes(guesses: Iterable[tuple[Call, tuple[str, ...], type[KubeObject], Grant]]) -> Iterator[str]:
     found: dict[str, set[str]] = {}
-    for call, _, grant in guesses:
+    for call, _, _, grant in guesses:
         found.setdefault(f"{call.where} calls {call.method}", set()).add(str(grant))
     for call_in, grants in sorted(found.items()):
         yield (
@@ -171,14 +194,14 @@ def _notes(guesses: Iterable[tuple[Call, type[KubeObject], Grant]]) -> Iterator[
         )
 
 
-def _grants(
-    kind: type[KubeObject], verbs: Iterable[str], subresource: str = ""
-) -> Iterator[tuple[type[KubeObject], Grant]]:
+def _placed(
+    places: tuple[str, ...], kind: type[KubeObject], verbs: Iterable[str], subresource: str = ""
+) -> Iterator[_PlacedGrant]:
     definition = definition_of(kind)
     plural = definition.plural or pluralize(definition.kind)
     resource = f"{plural}/{subresource}" if subresource else plural
     for verb in verbs:
-        yield kind, Grant(definition.gvk.group, resource, verb)
+        yield places if definition.namespaced else _CLUSTER, kind, Grant(definition.gvk.group, resource, verb)
 
 
 def _declared_grants(permission: Permission) -> Iterator[Grant]:

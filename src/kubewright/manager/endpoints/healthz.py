@@ -5,10 +5,12 @@
     /readyz/cache       this one alone
     /readyz?exclude=x   without x
 
-A check is a function, async or plain; it fails by raising, or by returning a sentence. A plain one runs in a thread, so
-that a slow one cannot stop the loop. Each has a time limit. Liveness is for what only a restart cures: a check of
-something outside the process does not belong there. The HTTP handler is in `handlers`, the framework's own checks in
-`checks`. The text follows kube-apiserver (staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go).
+A check is a function, async or plain; it fails by raising, or by returning a sentence. Everybody who reaches the port
+reads the sentence; the text of an exception, which may hold an address with a password, is for the log. A plain check
+runs in a thread, so that a slow one cannot stop the loop. Each has a time limit. Liveness is for what only a restart
+cures: a check of something outside the process does not belong there. The HTTP handler is in `handlers`, the
+framework's own checks in `checks`. The text follows kube-apiserver
+(staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go).
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from typing import Final, final
 import msgspec
 
 from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.logs import Logger
 from kubewright._base.tasks import within
-from kubewright.errors import ConfigError
+from kubewright.errors import ConfigError, KubewrightError
 
 __all__ = ("Check", "CheckResult", "Checks", "Report")
 
@@ -31,6 +34,8 @@ Check = Callable[[], "str | Awaitable[str | None] | None"]
 """Returns None if all is well, else a sentence; or raises."""
 
 _TIME_LIMIT: Final = 5.0
+
+_log = Logger("kubewright.servers")
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +90,7 @@ class Checks:
             )
         if name in self._checks:
             raise ConfigError(f"there is a {self.title} check {name!r} already; choose another name")
-        self._checks[name] = _CheckRunner(check, timeout, self._clock)
+        self._checks[name] = _CheckRunner(name, check, timeout, self._clock)
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._checks)
@@ -119,22 +124,34 @@ class Checks:
 class _CheckRunner:
     """Runs one check, at most once at a time: a stuck check must not pile up with every probe."""
 
-    def __init__(self, check: Check, seconds: float, clock: Clock) -> None:
+    def __init__(self, name: str, check: Check, seconds: float, clock: Clock) -> None:
+        self._name = name
         self._check = check
         self._seconds = seconds
         self._clock = clock
         called = getattr(check, "__call__", None)  # noqa: B004 - an object whose call is async counts too
         self._is_async = inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(called)
         self._thread: asyncio.Future[str | None] | None = None
+        self._logged = ""
 
     async def problem(self) -> str | None:
         try:
             said = await within(self._ask(), self._seconds, clock=self._clock)
         except TimeoutError:
             return f"no answer in {self._seconds:g} s"
-        except Exception as error:
+        except KubewrightError as error:
             return " ".join(f"{error}".split()) or type(error).__name__
+        except Exception as error:
+            self._log(error)
+            return f"{type(error).__name__}; the log says more"
+        self._logged = ""
         return said or None
+
+    def _log(self, error: Exception) -> None:
+        """Log why a check failed, once for as long as it fails for the same reason: probes ask every few seconds."""
+        if str(error) != self._logged:
+            self._logged = str(error)
+            _log.warning("a health check failed", check=self._name, error=error)
 
     async def _ask(self) -> str | None:
         if self._is_async:

@@ -28,6 +28,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, Literal, ParamSpec, TypeVar, final
 
+from kubewright._base.option_names import with_option_names
 from kubewright.api.codec import copy_of, to_tree
 from kubewright.api.model import Model
 from kubewright.api.names import dns1123_subdomain_errors
@@ -156,8 +157,8 @@ class AdmissionDeclaration(Generic[P, R]):
         for option, choices in _CHOICES.items():
             if getattr(self, option) not in choices:
                 raise ConfigError(f"{self._what}: {option} is {getattr(self, option)!r}; choose {' or '.join(choices)}")
-        if not 1 <= self.timeout_seconds <= 30:
-            raise ConfigError(f"{self._what}: timeout_seconds is {self.timeout_seconds}; it can be 1 to 30")
+        if self.timeout_seconds not in range(1, 31):
+            raise ConfigError(f"{self._what}: timeout_seconds is {self.timeout_seconds!r}; it can be 1 to 30")
         if _PATH.fullmatch(self.path) is None:
             raise ConfigError(f"{self._what}: the path {self.path!r} cannot be served; write one like /validate-cache")
         if "errors" in self.parameters.names and self.verb == "default":
@@ -179,6 +180,7 @@ class AdmissionDeclaration(Generic[P, R]):
         return f"<{self.type} webhook {self.name} at {self.path}>"
 
 
+@with_option_names
 def default(
     kind: type[KubeObject],
     *,
@@ -200,6 +202,7 @@ def default(
     return _decorator(kind, "default", on, locals())
 
 
+@with_option_names
 def mutate(
     kind: type[KubeObject],
     *,
@@ -228,6 +231,7 @@ def mutate(
     return _decorator(kind, "mutate", on, locals())
 
 
+@with_option_names
 def validate(
     kind: type[KubeObject],
     *,
@@ -257,6 +261,9 @@ def validate(
 def _decorator(
     kind: type[KubeObject], verb: Verb, on: str | Sequence[str], keywords: dict[str, Any]
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
+    if inspect.isfunction(kind):
+        raise ConfigError(f"@{verb} above {kind.__name__} does not say what it is for; write @{verb}(Kind)")
+    definition_of(kind)
     options = {option: value for option, value in keywords.items() if option not in ("kind", "on")}
     operations = [word.upper() for word in ((on,) if isinstance(on, str) else on)]
     for word in operations:
@@ -266,9 +273,24 @@ def _decorator(
             )
 
     def declare(handler: Callable[P, R]) -> AdmissionDeclaration[P, R]:
+        _check_handler(f"@{verb}({kind.__name__})", handler)
         return AdmissionDeclaration(kind, handler, verb=verb, operations=operations, **options)
 
     return declare
+
+
+def _check_handler(where: str, handler: object) -> None:
+    """A function of an object, which returns."""
+    if not callable(handler) or isinstance(handler, type):
+        shown = handler.__name__ if isinstance(handler, type) else repr(handler)
+        raise ConfigError(f"{where} stands above {shown}, which is no function; write it like def check(obj): ...")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise ConfigError(
+            f"{where}: {getattr(handler, '__name__', handler)} yields, so that calling it does nothing; return instead"
+        )
+    if not inspect.signature(handler).parameters:
+        name = getattr(handler, "__name__", "it")
+        raise ConfigError(f"{where}: {name} takes no arguments, so it sees no object; write it like def {name}(obj)")
 
 
 def _full_name(kind: type[KubeObject], verb: str, name: str | None) -> str:

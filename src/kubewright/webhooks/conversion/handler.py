@@ -13,6 +13,8 @@ from typing import Any, Final, final
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder, deeply
+from kubewright._base.json_values import has_more_values
 from kubewright._base.logs import Logger
 from kubewright.api.codec import encode_tree
 from kubewright.api.resource import definition_of
@@ -34,6 +36,8 @@ _TURN_SECONDS: Final = 0.01
 
 _OBJECT_LIMIT: Final = 3 * 1024 * 1024
 """Bytes of one object: the API server takes no larger one."""
+_MAX_VALUES: Final = 100_000
+"""Of one object, decoded. Objects of people have some thousands."""
 
 
 @final
@@ -68,9 +72,9 @@ class _Review(msgspec.Struct, frozen=True, rename="camel", gc=False):
     request: _Request | None = None
 
 
-_OUTLINE_DECODER: Final = msgspec.json.Decoder(_ReviewOutline)
-_DECODER: Final = msgspec.json.Decoder(_Review)
-_TREE_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+_OUTLINE_DECODER: Final[DeepDecoder[_ReviewOutline]] = DeepDecoder(_ReviewOutline)
+_DECODER: Final[DeepDecoder[_Review]] = DeepDecoder(_Review)
+_TREE_DECODER: Final[DeepDecoder[dict[str, Any]]] = DeepDecoder(dict[str, Any])
 
 
 @final
@@ -113,7 +117,11 @@ class ConversionHandler:
             response["result"] = {"status": "Success"}
         except ConversionError as error:
             response["result"] = {"status": "Failure", "message": str(error)}
-        return encode_tree({"apiVersion": review.api_version, "kind": "ConversionReview", "response": response})
+        tree = {"apiVersion": review.api_version, "kind": "ConversionReview", "response": response}
+        try:
+            return encode_tree(tree)
+        except RecursionError:
+            return deeply(lambda: encode_tree(tree))
 
     async def _convert_all(self, request: _Request) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
@@ -133,7 +141,10 @@ class ConversionHandler:
         if converters is None:
             raise ConversionError(f"there is no converter for {tree.get('apiVersion')} {tree.get('kind')}")
         try:
-            return converters.convert_tree(tree, wanted)
+            try:
+                return converters.convert_tree(tree, wanted)
+            except RecursionError:  # one object that is so deep must not keep a list of others from being converted
+                return deeply(lambda: converters.convert_tree(tree, wanted))
         except ConversionError:
             raise
         except Exception as error:
@@ -153,6 +164,8 @@ def _tree_of(encoded: msgspec.Raw) -> dict[str, Any]:
     size = len(memoryview(encoded))
     if size > _OBJECT_LIMIT:
         raise ConversionError(f"an object has {size} bytes; the limit is {_OBJECT_LIMIT}")
+    if has_more_values(bytes(encoded), _MAX_VALUES):
+        raise ConversionError(f"an object has more than {_MAX_VALUES} values")
     try:
         return _TREE_DECODER.decode(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

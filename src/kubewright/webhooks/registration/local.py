@@ -1,8 +1,8 @@
 """LocalWebhooks: registers the webhooks of an operator that runs outside the cluster, for as long as it runs.
 
 The API server calls a URL with an address of this machine. The configurations have the process id in their names and
-are deleted when the process stops; a CRD gets back its previous conversion. What a killed process left behind is found
-by its label and removed by the next process on the same machine. `kubewright dev`, `kubewright run` and
+are deleted when the process stops; a CRD gets back its previous conversion. What a killed process left behind is
+removed by the next process on the same machine; see `local_processes`. `kubewright dev`, `kubewright run` and
 `kubewright.testing` use it.
 """
 
@@ -28,18 +28,22 @@ from kubewright.errors import ConfigError, Conflict, KubewrightError, NotFound
 from kubewright.webhooks.admission.declarations import AdmissionDeclaration
 from kubewright.webhooks.certificates.local import LocalCertificates
 from kubewright.webhooks.certificates.trust import LOCAL_LABEL
+from kubewright.webhooks.registration.local_processes import (
+    MAX_ATTEMPTS,
+    PREVIOUS_CONVERSION,
+    PROCESS,
+    marks,
+    remove_dead,
+    undo,
+)
 from kubewright.webhooks.registration.manifests import conversion_stanza, converted_crds
 from kubewright.webhooks.registration.registrar import Registrar
-from kubewright.webhooks.registration.targets import CRD, KINDS
+from kubewright.webhooks.registration.targets import CRD
 
 __all__ = ("LocalWebhooks", "reachable_address")
 
-_PROCESS: Final = "kubewright.io/local-process"
-_URL: Final = "kubewright.io/local-url"
-_PREVIOUS_CONVERSION: Final = "kubewright.io/conversion-before"
 _CLEAN_UP_SECONDS: Final = 10.0
 """How long cleaning up may take on exit."""
-_MAX_ATTEMPTS: Final = 5
 
 
 def reachable_address(server: str) -> str:
@@ -103,7 +107,7 @@ class LocalWebhooks:
         self.url = f"https://{_in_url(self.address)}:{port}"
         hosts = {self.address, "localhost", "127.0.0.1", "::1"}
         self.certificates = LocalCertificates(hosts, name=operator, clock=clock)
-        self._annotations = {_PROCESS: f"{self._machine}/{os.getpid()}", _URL: self.url}
+        self._annotations = marks(self.url)
         self._crds = converted_crds(self._declarations)
         self._registrar = self._new_registrar(clock)
         self._ready = asyncio.Event()
@@ -133,14 +137,7 @@ class LocalWebhooks:
 
     async def remove_stale(self) -> None:
         """Clean up after processes on this machine that ended without doing so."""
-        labels = {LOCAL_LABEL: self._operator}
-        for kind in (*KINDS.values(), CRD):
-            for obj in await self._client.list(kind, labels=labels):
-                if self._is_stale(obj):
-                    self._log.info(
-                        "cleaning up after a process that has ended", kind=obj.kind, target=obj.metadata.name
-                    )
-                    await self._restore(obj)
+        await remove_dead(self._client, url=self.url)
 
     async def release_conversions(self) -> None:
         """Before installing CRDs whose conversion points elsewhere: `remove_stale`, then fail if a live process
@@ -165,9 +162,9 @@ class LocalWebhooks:
         """Give the CRDs that are converted here the conversion that they had before; leave alone any other."""
         for name in self._crds:
             crd = await self._client.find(CRD, name)
-            if crd is not None and crd.metadata.annotations.get(_URL) == self.url:
+            if crd is not None and self._annotations.items() <= crd.metadata.annotations.items():
                 with contextlib.suppress(NotFound):
-                    await self._restore(crd)
+                    await undo(self._client, crd)
 
     def _new_registrar(self, clock: Clock | None) -> Registrar | None:
         declared = [item for item in self._declarations if isinstance(item, AdmissionDeclaration)]
@@ -186,13 +183,6 @@ class LocalWebhooks:
             clock=clock,
         )
 
-    def _is_stale(self, obj: DynamicObject) -> bool:
-        """Whether the process that wrote an object is gone: it ran here, and it has ended or had this one's port."""
-        machine, _, process = obj.metadata.annotations.get(_PROCESS, "").rpartition("/")
-        if machine != self._machine:
-            return False
-        return obj.metadata.annotations.get(_URL) == self.url or not _is_alive(process)
-
     async def _clean_up(self) -> None:
         try:
             async with asyncio.timeout(_CLEAN_UP_SECONDS):
@@ -205,7 +195,7 @@ class LocalWebhooks:
     async def _take_conversion(self, name: str) -> None:
         """Point the conversion of a CRD here, and record its previous conversion in an annotation."""
         stanza = conversion_stanza(url=self.url, ca_bundle=self.certificates.bundle)
-        for _ in range(_MAX_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 crd = await self._client.get(CRD, name)
             except NotFound:
@@ -214,46 +204,18 @@ class LocalWebhooks:
             _refuse_if_taken(crd)
             crd.metadata.labels[LOCAL_LABEL] = self._operator
             before = json.dumps(crd.get("spec.conversion") or {"strategy": "None"}, sort_keys=True)
-            crd.metadata.annotations.update({**self._annotations, _PREVIOUS_CONVERSION: before})
+            crd.metadata.annotations.update({**self._annotations, PREVIOUS_CONVERSION: before})
             crd["spec"]["conversion"] = stanza
             with contextlib.suppress(Conflict):
                 await self._client.patch(crd, optimistic_lock=True)
                 return
         raise ConfigError(f"the CRD {name} changes all the time, so its conversion could not be set; try again")
 
-    async def _restore(self, obj: DynamicObject) -> None:
-        """Undo what a local process did to an object."""
-        if type(obj) is not CRD:
-            with contextlib.suppress(NotFound, Conflict):  # deleted, or recreated by somebody else
-                await self._client.delete(obj)
-            return
-        for _ in range(_MAX_ATTEMPTS):
-            annotations = obj.metadata.annotations
-            if obj.metadata.labels.pop(LOCAL_LABEL, None) is None:
-                return
-            obj["spec"]["conversion"] = json.loads(annotations.pop(_PREVIOUS_CONVERSION, '{"strategy": "None"}'))
-            for annotation in self._annotations:
-                annotations.pop(annotation, None)
-            with contextlib.suppress(Conflict):
-                await self._client.patch(obj, optimistic_lock=True)
-                return
-            obj = await self._client.get(CRD, obj.metadata.name)
-
 
 def _refuse_if_taken(crd: DynamicObject) -> None:
     if LOCAL_LABEL in crd.metadata.labels:
-        process = crd.metadata.annotations.get(_PROCESS, "another process")
+        process = crd.metadata.annotations.get(PROCESS, "another process")
         raise ConfigError(f"the conversion of {crd.metadata.name} is served by {process} already; stop that one first")
-
-
-def _is_alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except PermissionError:  # it is alive and belongs to another user
-        return True
-    except (ValueError, ProcessLookupError, OverflowError):
-        return False
-    return True
 
 
 def _in_url(address: str) -> str:

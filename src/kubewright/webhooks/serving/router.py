@@ -15,7 +15,9 @@ from urllib.parse import unquote
 
 import msgspec
 
+from kubewright._base.deep_json import DeepDecoder
 from kubewright._base.http.messages import Request, Response
+from kubewright._base.json_values import has_more_values
 from kubewright.api.times import Duration
 from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
@@ -39,8 +41,10 @@ CONVERSION_PATH: Final = "/convert"
 _JSON: Final = "application/json"
 _MAX_SECONDS: Final = 30.0
 """The most that `timeoutSeconds` of a webhook can be."""
+_MAX_VALUES: Final = 150_000
+"""Of an AdmissionReview, decoded: those of both objects. Objects of people have some thousands."""
 _REVIEWS: Final = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
-_DECODER: Final = msgspec.json.Decoder(AdmissionReview)
+_DECODER: Final[DeepDecoder[AdmissionReview]] = DeepDecoder(AdmissionReview)
 
 
 class WebhookObserver(Protocol):
@@ -123,6 +127,9 @@ class WebhookRouter:
             response = await (self._convert(request) if admission is None else self._admit(admission, request))
             code = response.code
             return response
+        except RecursionError:
+            code = 400
+            return _error(code, "the body is nested too deeply")
         finally:
             if self._observer is not None:
                 self._observer.on_end(path, code, time.perf_counter() - started)
@@ -139,6 +146,8 @@ class WebhookRouter:
         return None
 
     async def _admit(self, admission: AdmissionHandler, request: Request) -> Response:  # hot
+        if has_more_values(request.body, _MAX_VALUES):
+            return _error(413, f"the body has more than {_MAX_VALUES} values")
         try:
             review = _DECODER.decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -164,6 +173,10 @@ class WebhookRouter:
             response = await admission.handle(admission_request, seconds=seconds - (time.perf_counter() - started))
         except HandlerError as error:
             return _error(error.code, str(error))
+        except RecursionError:
+            # Whoever asks has made it so deep: no failure policy is to let it pass.
+            status = failure_status("the object is nested too deep for this webhook", code=400)
+            response = AdmissionResponse(allowed=False, status=status)
         finally:
             self._slots.release()
         return _json(review_bytes(response, uid=admission_request.uid, api_version=review.api_version))

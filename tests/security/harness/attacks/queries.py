@@ -20,8 +20,48 @@ async def dots_and_slashes(on: Target) -> Answer:
 
 @attack(by="anonymous")
 async def many_parameters(on: Target) -> Answer:
-    """A query of thirty thousand parameters."""
-    return await on.get("/api/v1/pods?" + "a&" * 30_000)
+    """A query of twenty thousand parameters."""
+    return await on.get("/api/v1/pods?" + "a&" * 19_900)
+
+
+@attack(by="anonymous")
+async def parameters_of_a_megabyte(on: Target) -> Answer:
+    """A query of a hundred thousand parameters."""
+    return await on.get("/api/v1/pods?" + "%41=%41&" * 125_000)
+
+
+@attack(by="anonymous")
+async def escaped_parameters(on: Target) -> Answer:
+    """As many parameters as a head may have, with escapes."""
+    return await on.get("/api/v1/pods?" + "%41%42=%41&" * 19_900)
+
+
+@attack(by="anonymous")
+async def a_field_selector_for_authorization(on: Target) -> Answer:
+    """A field selector that authorization looks into, as long as a head may be."""
+    return await on.get("/api/v1/pods?fieldSelector=metadata.name=" + "\\," * 15_000 + "a" * 200_000)
+
+
+@attack(by="editor")
+async def a_label_selector_within_the_limit(on: Target) -> Answer:
+    """A label selector of as many requirements as a head may have, over what is there."""
+    return await on.get(f"{CONFIG_MAPS}?labelSelector=" + "a%2C" * 19_900 + "a")
+
+
+@attack(by="editor")
+async def a_label_selector_of_signs(on: Target) -> Answer:
+    """A label selector of parentheses, as long as a head may be."""
+    return await on.get(f"{CONFIG_MAPS}?labelSelector=a+in+" + "(" * 255_000)
+
+
+@attack(by="editor")
+async def ports_of_a_pod(on: Target) -> Answer:
+    """A forwarding of twenty thousand ports."""
+    return await on.ask(
+        "POST",
+        "/api/v1/namespaces/edited/pods/none/portforward?" + "ports=1&" * 19_900,
+        headers={"Connection": "Upgrade", "Upgrade": "SPDY/3.1"},
+    )
 
 
 @attack(by="editor")

@@ -16,7 +16,7 @@ from kubewright.api.patches import apply_merge_patch
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.preparation.strategies import prepare_for_create, prepare_for_update
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
-from kubewright.apiserver.wire.status_errors import StatusError, invalid
+from kubewright.apiserver.wire.status_errors import StatusError
 
 Tree = dict[str, Any]
 
@@ -53,6 +53,13 @@ def masked(spec: Tree, asked: str) -> Tree:
     return told
 
 
+def refusal(addresses: ServiceAllocator, tree: Tree, old: Tree | None = None) -> str:
+    """The error of an assignment that fails."""
+    with pytest.raises(StatusError) as error:
+        addresses.assign(tree, old)
+    return str(error.value)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_service_changes_as_in_kube_apiserver(name: str) -> None:
     steps, addresses = CASES[name], allocator()
@@ -64,13 +71,14 @@ def test_service_changes_as_in_kube_apiserver(name: str) -> None:
         else:
             tree = deepcopy(apply_merge_patch(old, {"spec": step}))
         apply_defaults(SERVICE, tree)
-        if old is None:
-            prepare_for_create(SERVICE, tree)
-        else:
-            prepare_for_update(SERVICE, tree, old)
         try:
-            errors = addresses.assign(tree, old)
-            told: Any = str(invalid(SERVICE, "s", errors)) if errors else masked(tree["spec"], json.dumps(steps))
+            with addresses.assign(tree, old) as reservation:
+                if old is None:
+                    prepare_for_create(SERVICE, tree)
+                else:
+                    prepare_for_update(SERVICE, tree, old)
+                reservation.keep()
+            told: Any = masked(tree["spec"], json.dumps(steps))
         except StatusError as error:
             told = str(error)
         assert answer == told
@@ -81,28 +89,29 @@ def test_released_members_can_be_allocated_again() -> None:
     addresses = allocator(networks=("10.0.0.0/30",))
     one, two = service(), service()
 
-    assert addresses.assign(one) == []
+    addresses.assign(one).keep()
     with pytest.raises(StatusError, match="failed to allocate a serviceIP: range is full"):
         addresses.assign(two)
     addresses.release(one)
 
-    assert addresses.assign(two) == []
+    addresses.assign(two).keep()
     assert two["spec"]["clusterIP"] == "10.0.0.2"
 
 
-def test_a_dry_run_allocates_nothing() -> None:
+def test_a_reservation_that_is_not_kept_allocates_nothing() -> None:
     addresses = allocator(networks=("10.0.0.0/30",))
 
-    assert addresses.assign(service(), dry_run=True) == []
-    assert addresses.assign(service()) == []
+    with addresses.assign(service()):
+        pass
+    addresses.assign(service()).keep()
 
 
 def test_a_failure_allocates_nothing() -> None:
     addresses = allocator(networks=("10.0.0.0/30",))
     bad = service(type="NodePort", ports=[{"port": 80, "nodePort": 80}])
 
-    assert [error.path for error in addresses.assign(bad)] == ["spec.ports[0].nodePort"]
-    assert addresses.assign(service()) == []
+    assert "spec.ports[0].nodePort" in refusal(addresses, bad)
+    addresses.assign(service()).keep()
 
 
 def test_no_two_services_get_the_same() -> None:
@@ -110,7 +119,7 @@ def test_no_two_services_get_the_same() -> None:
     services = [service(type="NodePort") for _ in range(200)]
 
     for each in services:
-        assert addresses.assign(each) == []
+        addresses.assign(each).keep()
 
     assert len({each["spec"]["clusterIP"] for each in services}) == 200
     assert len({each["spec"]["ports"][0]["nodePort"] for each in services}) == 200
@@ -119,36 +128,37 @@ def test_no_two_services_get_the_same() -> None:
 def test_rebuilt_from_services_it_knows_what_is_allocated() -> None:
     first, second = allocator(), allocator()
     taken = service(type="NodePort", clusterIP="10.0.0.7", ports=[{"port": 80, "nodePort": 30007}])
-    assert first.assign(taken) == []
+    first.assign(taken).keep()
 
     second.rebuild([taken])
-    again = second.assign(service(clusterIP="10.0.0.7"))
-    port = second.assign(service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}]))
+    again = refusal(second, service(clusterIP="10.0.0.7"))
+    port = refusal(second, service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}]))
 
-    assert "provided IP is already allocated" in again[0].detail
-    assert port[0].detail == "provided port is already allocated"
+    assert "provided IP is already allocated" in again
+    assert "provided port is already allocated" in port
 
 
 def test_a_type_without_node_ports_releases_them() -> None:
     addresses = allocator()
     before = service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])
-    assert addresses.assign(before) == []
+    addresses.assign(before).keep()
     after = deepcopy(before)
     after["spec"]["type"] = "ClusterIP"
 
-    prepare_for_update(SERVICE, after, before)
-    assert addresses.assign(after, before) == []
+    with addresses.assign(after, before) as reservation:
+        prepare_for_update(SERVICE, after, before)
+        reservation.keep()
 
     assert "nodePort" not in after["spec"]["ports"][0]
-    assert addresses.assign(service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])) == []
+    addresses.assign(service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])).keep()
 
 
 def test_both_families_are_allocated_in_a_dual_stack_cluster() -> None:
     addresses = allocator(networks=("10.0.0.0/24", "fd00::/108"))
     both, one = service(ipFamilyPolicy="PreferDualStack"), service()
 
-    assert addresses.assign(both) == []
-    assert addresses.assign(one) == []
+    addresses.assign(both).keep()
+    addresses.assign(one).keep()
 
     assert both["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
     assert [address.count(":") > 0 for address in both["spec"]["clusterIPs"]] == [False, True]
@@ -158,34 +168,35 @@ def test_both_families_are_allocated_in_a_dual_stack_cluster() -> None:
 def test_the_second_family_is_released_with_the_policy() -> None:
     addresses = allocator(networks=("10.0.0.0/24", "fd00::/108"))
     both = service(ipFamilyPolicy="RequireDualStack")
-    assert addresses.assign(both) == []
+    addresses.assign(both).keep()
     one, wrong = deepcopy(both), deepcopy(both)
     one["spec"]["ipFamilyPolicy"] = "SingleStack"
     wrong["spec"]["clusterIPs"] = wrong["spec"]["clusterIPs"][:1]
 
-    refused = addresses.assign(wrong, both)
-    taken = addresses.assign(one, both)
+    refused = refusal(addresses, wrong, both)
+    addresses.assign(one, both).keep()
 
-    assert refused[0].detail == "must be 'SingleStack' to release the secondary cluster IP"
-    assert taken == []
+    assert "must be 'SingleStack' to release the secondary cluster IP" in refused
     assert len(one["spec"]["clusterIPs"]) == 1
     second = service(clusterIP="10.0.0.200", clusterIPs=["10.0.0.200", both["spec"]["clusterIPs"][1]])
     second["spec"]["ipFamilyPolicy"] = "RequireDualStack"
-    assert addresses.assign(second) == []
+    addresses.assign(second).keep()
 
 
 def test_an_extra_network_allocates_when_requested_or_when_the_first_is_full() -> None:
     services = allocator(networks=["10.0.0.0/30"])
     taken = [service(), service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"])]
-    assert services.assign(taken[0]) == []
+    services.assign(taken[0]).keep()
 
     services.set_extra_networks(["10.0.0.0/30", "10.9.0.0/29"], [KUBERNETES, *taken])
 
     more = service()
-    assert services.assign(more) == []
+    services.assign(more).keep()
     assert more["spec"]["clusterIP"].startswith("10.9.0.")
-    [error] = services.assign(service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"]))
-    assert error.detail == "failed to allocate IP 10.9.0.5: provided IP is already allocated"
+    assert "failed to allocate IP 10.9.0.5: provided IP is already allocated" in refusal(
+        services, service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"])
+    )
     services.set_extra_networks([], [])
-    [error] = services.assign(service(clusterIP="10.9.0.6", clusterIPs=["10.9.0.6"]))
-    assert error.detail == "failed to allocate IP 10.9.0.6: the provided network does not match the current range"
+    assert "failed to allocate IP 10.9.0.6: the provided network does not match the current range" in refusal(
+        services, service(clusterIP="10.9.0.6", clusterIPs=["10.9.0.6"])
+    )

@@ -9,6 +9,7 @@ from tests.builders.definitions import definition_tree
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.testing import time_limit
 
 TABLE = "apiregistration.k8s.io/apiservices"
 
@@ -29,7 +30,7 @@ class TableWaiter:
 
     async def holds(self, *names: str) -> dict[str, str]:
         """Their uids."""
-        async with asyncio.timeout(20):
+        async with time_limit(20):
             while {entry.key for entry in self._table.entries()} != set(names):
                 self._changed.clear()
                 await self._changed.wait()

@@ -76,6 +76,21 @@ async def test_errors_are_those_of_gos_client(stub: StubServer, outbound: HttpCl
     assert await failure(outbound, destination(stub), "/never", 0.01) == "context deadline exceeded"
 
 
+async def test_a_certificate_may_have_the_name_of_its_authority(outbound: HttpClient) -> None:
+    async with StubServer(namesakes=True) as stub, StubServer(namesakes=True) as other:
+        stub.handlers["/"] = lambda received: StubResponse(b"hello")
+
+        incoming = await outbound.request(destination(stub), "GET", "/")
+
+        assert await incoming.body(100) == b"hello"
+        unknown = await failure(outbound, destination(stub, authorities=other.authority.certificate))
+        assert unknown == "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+        named = await failure(outbound, Destination(f"127.0.0.1:{stub.port}", "a.b.svc",
+                                                    authorities=stub.authority.certificate))  # fmt: skip
+        assert named == "tls: failed to verify certificate: x509: certificate is valid for localhost, not a.b.svc"
+        assert len(stub.received) == 1
+
+
 async def test_a_certificate_need_not_be_verified(stub: StubServer, outbound: HttpClient) -> None:
     incoming = await outbound.request(destination(stub, authorities=b"", verify=False), "GET", "/")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -17,6 +18,8 @@ from kubewright.k8s.core.v1 import ConfigMap
 
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 THING = Dynamic("example.io/v1", "Thing")
+AGE = re.compile(rb"\b\d+[smhd](\d+[smh])?\b")
+"""How old a row of a table is; a second may pass between the two lists."""
 MAPS = "/api/v1/namespaces/default/configmaps"
 THINGS = "/apis/example.io/v1/things"
 TABLE = "as=Table;g=meta.k8s.io;v=v1"
@@ -58,7 +61,7 @@ async def test_a_long_list_is_the_same_as_a_short_one(
     for long in (sys.maxsize, 0):
         monkeypatch.setattr(transform, "LONG_LIST", long)
         answer = await client.transport.send(request)
-        found.append((answer.status, answer.headers["content-type"], answer.body))
+        found.append((answer.status, answer.headers["content-type"], AGE.sub(b"age", answer.body)))
 
     assert found[0] == found[1]
     has_encoding = path != THINGS or not accept.endswith("protobuf")  # custom resources have none in protobuf

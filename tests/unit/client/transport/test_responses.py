@@ -247,3 +247,31 @@ async def test_a_good_stream_is_left_unread() -> None:
     await check_stream(stream, REQUEST)
 
     assert await stream.read() == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (
+            "/apis/shop.example.io/v1/namespaces/a/caches/web",
+            "the server has no caches in shop.example.io/v1; install the CRD caches.shop.example.io with this version, "
+            "as `kubewright install` does",
+        ),
+        ("/apis/shop.example.io/v1/caches", "the server has no caches in shop.example.io/v1; install the CRD"),
+        ("/apis/apps/v9/deployments", "the server has no deployments in apps/v9; use a server that serves it"),
+        ("/nothing", "the server answered 404"),
+    ],
+)
+def test_a_kind_that_the_server_does_not_have_is_named(path: str, words: str) -> None:
+    error = error_from(
+        answer(404, b"404 page not found\n", content_type="text/plain"), HttpRequest(method="GET", path=path)
+    )
+
+    assert isinstance(error, NotFound)
+    assert error.message.startswith(words)
+
+
+def test_the_login_page_of_a_proxy_is_not_taken_for_a_missing_kind() -> None:
+    page = answer(404, b"<html><title>gone</title></html>", content_type="text/html")
+
+    assert "install" not in error_from(page, HttpRequest(method="GET", path="/apis/shop.example.io/v1/caches")).message

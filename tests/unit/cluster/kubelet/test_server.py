@@ -17,6 +17,7 @@ from kubewright.cluster.kubelet import server as server_module
 from kubewright.cluster.kubelet.auth import KubeletAuth
 from kubewright.cluster.kubelet.logs import ContainerLogs
 from kubewright.cluster.kubelet.server import KubeletServer
+from kubewright.testing import time_limit
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -116,7 +117,7 @@ async def test_a_follower_that_disconnects_is_dropped(server: KubeletServer) -> 
 
     writer.transport.abort()
 
-    async with asyncio.timeout(30):
+    async with time_limit(30):
         await answering
     assert not server._connections
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Callable
 
 import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.client.config.credentials import StaticToken
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.errors import ClusterError, Forbidden
 from kubewright.k8s.core.v1 import Namespace, Pod
@@ -63,3 +65,15 @@ async def service_account_token(cluster: EmbeddedCluster) -> str:
     )
     token: str = json.loads(response.body)["status"]["token"]
     return token
+
+
+@pytest.mark.parametrize("name", ["client", "config", "kubeconfig", "folder", "url", "ca_data"])
+@pytest.mark.parametrize("make", [Cluster.embedded, Cluster.real])
+def test_what_a_start_sets_is_not_there_before_it_and_says_so(make: Callable[[], Cluster], name: str) -> None:
+    with pytest.raises(ClusterError, match=r"the cluster has not been started, so it has no .*; write `async with"):
+        getattr(make(), name)
+
+
+def test_a_misspelt_attribute_of_a_cluster_is_none() -> None:
+    with pytest.raises(AttributeError, match="'EmbeddedCluster' object has no attribute 'clinet'"):
+        assert Cluster.embedded().clinet  # type: ignore[attr-defined]  # the mistake

@@ -127,6 +127,83 @@ async def reconcile(bare, ctx): pass
         assert "services" in {grant.resource for grant in access.namespaces[HOME]}
 
 
+SCOPED = """
+from kubewright import Scope
+
+VAULT = Scope(namespaces=("vault",))
+
+@controller(Web, owns=[ConfigMap, Owned(Secret, scope=VAULT)], scope=Scope(namespaces=("a", "b")))
+class Webs:
+    async def reconcile(self, web: Web, ctx: Context) -> None:
+        await ctx.client.get(Service, "main", namespace="a")
+        await ctx.delete(child_of(web))
+
+    async def finalize(self, web: Web, ctx: Context) -> None: ...
+"""
+
+
+def test_a_controller_in_some_namespaces_needs_nothing_elsewhere(tmp_path: Path) -> None:
+    access = access_of(operator_of(tmp_path, "limited_operator", START + SCOPED))
+
+    assert access.cluster == frozenset()
+    assert access.namespaces.keys() == {"a", "b", "vault"}
+    assert access.namespaces["a"] == access.namespaces["b"]
+    found = {name: {grant.verb for grant in access.namespaces["a"] if grant.resource == name} for name in (
+        "webs", "webs/status", "webs/finalizers", "configmaps", "secrets", "services", "events",
+    )}  # fmt: skip
+    assert found == {
+        "webs": {"get", "list", "watch", "patch"},
+        "webs/status": {"patch"},
+        "webs/finalizers": {"update"},
+        "configmaps": {"get", "list", "watch", "create", "patch", "delete"},
+        "secrets": {"create", "patch", "delete"},
+        "services": {"get", "list", "watch"},
+        "events": {"create", "patch"},
+    }
+    assert {(grant.resource, grant.verb) for grant in access.namespaces["vault"]} == {
+        ("secrets", verb) for verb in ("get", "list", "watch")
+    }
+
+
+def test_beside_a_controller_for_all_namespaces_one_in_some_needs_nothing_more(tmp_path: Path) -> None:
+    code = SCOPED + "@controller(Web, name='all', owns=[ConfigMap])\nasync def everywhere(web, ctx): pass\n"
+
+    access = access_of(operator_of(tmp_path, "both_operator", START + code))
+
+    assert granted(access, "webs") == "get list watch"
+    assert granted(access, "events") == "create patch"
+    assert "events" not in {grant.resource for grant in access.namespaces["a"]}
+    assert {(grant.resource, grant.verb) for grant in access.namespaces["a"]} >= {("webs", "patch")}
+
+
+def test_children_that_are_watched_for_another_reason_too_are_watched_in_one_scope(tmp_path: Path) -> None:
+    code = """
+from kubewright import Scope, Watch
+
+HERE = Scope(namespaces=("a",), labels="x=y")
+
+@controller(Web, owns=[ConfigMap, Web], watches=[Watch(ConfigMap, lambda change: [])], scope=HERE)
+async def reconcile(web: Web, ctx: Context) -> None: ...
+"""
+    operator = operator_of(tmp_path, "twofold_operator", START + code)
+    (declaration,) = operator.controllers
+
+    assert all(len(scopes) == 1 for scopes in declaration.scopes.values())
+    access = access_of(operator)
+    assert granted(access, "configmaps") == "get list watch"
+    assert {grant.verb for grant in access.namespaces["a"] if grant.resource == "configmaps"} == {"create", "patch"}
+
+
+def test_children_are_watched_where_their_owners_are(tmp_path: Path) -> None:
+    (declaration,) = operator_of(tmp_path, "narrow_operator", START + SCOPED).controllers
+
+    scopes = {
+        kind.__name__: [scope and scope.namespaces for scope in found] for kind, found in declaration.scopes.items()
+    }
+
+    assert scopes == {"Web": [("a", "b")], "ConfigMap": [("a", "b")], "Secret": [("vault",)]}
+
+
 def test_what_a_webhook_reads_from_the_cache_may_be_read(tmp_path: Path) -> None:
     code = """
 from kubewright import validate
@@ -180,6 +257,19 @@ def test_an_operator_of_one_namespace_gets_a_role_there_and_a_cluster_role_for_t
         ("ClusterRole", None),
         ("Role", "system"),
     ]
+
+
+def test_an_operator_of_several_namespaces_gets_a_role_in_each(tmp_path: Path) -> None:
+    code = "@controller(Web, owns=[ConfigMap])\nasync def reconcile(web, ctx): pass\n"
+    places = ("shop", "several-operator-system")
+
+    access = access_of(
+        operator_of(tmp_path, "several_operator", START + code, scope="namespace", watch_namespaces=places)
+    )
+
+    assert access.cluster == frozenset()
+    assert access.namespaces.keys() == {"shop", HOME}
+    assert access.namespaces["shop"] == access.namespaces[HOME]
 
 
 def test_a_permission_for_its_own_namespace_goes_to_the_role_there(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tests.lease_server import PATH, JumpingClock, LeaseServer, SkewedClock, can
 
 from kubewright.errors import ConfigError, LeadershipLost
 from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
+from kubewright.testing import time_limit
 from kubewright.testing.clock import VirtualClock
 
 
@@ -240,7 +241,8 @@ async def test_a_lease_that_somebody_else_took_is_lost_at_once() -> None:
         assert told == [True, False]
         with pytest.raises(LeadershipLost, match="b holds it now"):
             await leading
-        await asyncio.wait_for(first.wait_lost(), 1)
+        async with time_limit(1):
+            await first.wait_lost()
 
 
 async def test_a_lease_deleted_under_the_leader_is_made_again() -> None:

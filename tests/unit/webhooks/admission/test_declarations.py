@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubewright import FieldErrors, Resource, Spec, Status, default, mutate, validate
-from kubewright.errors import ConfigError
+from kubewright.errors import ConfigError, SchemaError
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.meta.v1 import LabelSelector
 
@@ -162,3 +162,37 @@ def test_a_parameter_that_nobody_can_give_is_refused_at_once() -> None:
 
         @default(Cache)
         def fill(cache: Cache, errors: FieldErrors) -> None: ...
+
+
+def yields(cache: Cache) -> Any:
+    yield cache
+
+
+@pytest.mark.parametrize(
+    ("kind", "handler", "options", "words"),
+    [
+        (Cache, lambda: None, {}, "takes no arguments, so it sees no object; write it like def"),
+        (Cache, CacheSpec, {}, "stands above CacheSpec, which is no function; write it like"),
+        (Cache, 3, {}, r"@validate\(Cache\) stands above 3, which is no function"),
+        (Cache, yields, {}, "yields yields, so that calling it does nothing; return instead"),
+        (yields, yields, {}, r"@validate above yields does not say what it is for; write @validate\(Kind\)"),
+        (
+            Cache,
+            validate_cache,
+            {"failure_polcy": "Ignore"},
+            "has no option failure_polcy; did you mean failure_policy?",
+        ),
+        (Cache, validate_cache, {"timeout_seconds": "5"}, "timeout_seconds is '5'; it can be 1 to 30"),
+    ],
+)
+def test_what_is_no_webhook_is_refused_where_it_is_declared(
+    kind: Any, handler: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        validate(kind, **options)(handler)
+
+
+@pytest.mark.parametrize("given", ["Cache", CacheSpec])
+def test_a_webhook_is_for_a_kind(given: Any) -> None:
+    with pytest.raises(SchemaError, match="Cache"):
+        mutate(given)

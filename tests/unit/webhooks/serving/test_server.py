@@ -16,6 +16,7 @@ from kubewright._base.certificates import Authority, KeyPair
 from kubewright.api import definition_of
 from kubewright.api.codec import encode_tree
 from kubewright.errors import ConfigError
+from kubewright.testing import time_limit
 from kubewright.webhooks.serving.router import WebhookRouter
 from kubewright.webhooks.serving.server import BODY_LIMIT, WebhookServer
 
@@ -84,7 +85,7 @@ class Caller:
         head = "\r\n".join((f"POST {check.path} HTTP/1.1", *lines, "", ""))
         self.writer.write(head.encode() + body)
         await self.writer.drain()
-        async with asyncio.timeout(10):
+        async with time_limit(10):
             answer = (await self.reader.readuntil(b"\r\n\r\n")).decode()
             length = next(int(line[16:]) for line in answer.splitlines() if line.startswith("Content-Length"))
             await self.reader.readexactly(length)
@@ -119,7 +120,7 @@ async def test_it_is_ready_when_the_certificate_is_there() -> None:
         assert server.problem == "there is no certificate yet; waiting for the test"
 
         source.give(pair("first"))
-        async with asyncio.timeout(10):
+        async with time_limit(10):
             await server.wait_ready()
 
         assert server.problem is None
@@ -166,7 +167,7 @@ async def test_a_certificate_that_does_not_fit_its_key_is_not_used() -> None:
 async def test_nonsense_instead_of_a_certificate_keeps_it_from_being_ready() -> None:
     source = StaticSource(KeyPair(b"nonsense", b"more"))
     async with running(source) as server:
-        async with asyncio.timeout(10):
+        async with time_limit(10):
             await source.taken.acquire()
 
         assert server.problem == "the certificate from the test cannot be used: it is no PEM pair"

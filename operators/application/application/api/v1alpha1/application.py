@@ -1,6 +1,6 @@
-"""Application in v1alpha1: everything flat in the spec. Still served; converted to and from v1beta1 on the way.
+"""Application in v1alpha1: the version that is stored, and the one the code of this operator works with.
 
-Nothing but `application.webhooks.conversion` and tests needs this class.
+Everything is flat in the spec. The CRD follows from the class: `make generate` after a change.
 """
 
 from kubewright import Column, Resource, Spec
@@ -45,7 +45,6 @@ class Application(
     Resource[ApplicationSpec, ApplicationStatus],
     group="apps.example.io",
     version="v1alpha1",
-    storage=False,  # v1beta1 is the one that is stored
     scale=("spec.replicas", "status.replicas", "status.selector"),
     object_names=OBJECT_NAMES,
     columns={

@@ -1,7 +1,7 @@
-"""Application in v1beta1: the version that is stored, and the one the code of this operator works with.
+"""Application in v1beta1: what concerns the container stands together in `spec.container`.
 
-What concerns the container stands together in `spec.container`. The CRD follows from the class: `make generate` after
-a change.
+Served, and converted to and from v1alpha1 on the way. Nothing but `application.webhooks.conversion` and tests needs
+this class.
 """
 
 from kubewright import Column, Model, Resource, Spec
@@ -53,6 +53,7 @@ class Application(
     Resource[ApplicationSpec, ApplicationStatus],
     group="apps.example.io",
     version="v1beta1",
+    storage=False,  # v1alpha1 is the one that is stored
     scale=("spec.replicas", "status.replicas", "status.selector"),
     object_names=OBJECT_NAMES,
     columns={

@@ -195,7 +195,7 @@ class _PolicyEvaluation:
             if self._owner.is_bound(binding, attributes, self._others):
                 await self._evaluate(binding)
         for key, values in self._audit_annotations.items():
-            attributes.annotations[f"{policy.name}/{key}"] = ", ".join(values)
+            attributes.annotations.setdefault(f"{policy.name}/{key}", ", ".join(values))
         return self._denials
 
     async def _evaluate(self, binding: _Binding) -> None:

@@ -63,7 +63,8 @@ async def dispatch(
 def _record(attributes: Attributes, webhook: Webhook, response: ReviewResponse) -> None:
     attributes.warnings.extend(response.warnings)
     for name, value in response.annotations.items():
-        attributes.annotations[f"{webhook.name}/{name}"] = value
+        # What is there stays: a webhook may be named `authorization.k8s.io`, and annotate a `decision`.
+        attributes.annotations.setdefault(f"{webhook.name}/{name}", value)
 
 
 def apply_failure_policy(failure: CallingWebhookError, attributes: Attributes, annotation: str) -> StatusError | None:

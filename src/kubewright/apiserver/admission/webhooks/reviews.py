@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from kubewright.apiserver.admission.request_values import request_tree
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.outbound.webhook_client import WebhookCallError, check_type
+from kubewright.apiserver.outbound.webhook_client import WebhookCallError, check_fields, check_status, check_type
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError
 
@@ -23,6 +23,8 @@ __all__ = ("InvalidReview", "ReviewResponse", "denial", "read_review", "review_o
 
 _GROUP: Final = "admission.k8s.io"
 _STATUS: Final = ("status", "message", "reason", "details")
+_MAX_CODE: Final = 999
+_PLACE: Final = "AdmissionResponse.response"
 _TYPES: Final = {
     "uid": (str, "types.UID"),
     "allowed": (bool, "bool"),
@@ -84,19 +86,20 @@ def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bo
         status=response.get("status"),
         patch=patch if mutating else b"",
         patch_type=kind,
-        warnings=tuple(map(str, response.get("warnings") or ())),
-        annotations={name: str(value) for name, value in (response.get("auditAnnotations") or {}).items()},
+        warnings=tuple(item or "" for item in response.get("warnings") or ()),
+        annotations={name: value or "" for name, value in (response.get("auditAnnotations") or {}).items()},
     )
 
 
 def _checked(response: Mapping[str, Any]) -> bytes:
-    for name, (kind, go) in _TYPES.items():
-        value = response.get(name)
-        if value is not None and type(value) is not kind:
-            raise WebhookCallError(
-                f"json: cannot unmarshal {json_type_name(value)} into Go struct field AdmissionResponse.response.{name}"
-                f" of type {go}"
-            )
+    check_fields(response, _TYPES, _PLACE)
+    check_status(response.get("status") or {}, "response.status")
+    for name, items in (
+        ("warnings", response.get("warnings") or ()),
+        ("auditAnnotations", (response.get("auditAnnotations") or {}).values()),
+    ):
+        for item in items:
+            check_fields({name: item}, {name: (str, "string")}, _PLACE)
     text = response.get("patch") or ""
     try:
         return base64.b64decode(text, validate=True)
@@ -147,5 +150,6 @@ def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
     why = given.get("message") or given.get("reason")
     result["message"] = f"{denied}: {why}" if why else f"{denied} without explanation"
     code = given.get("code")
-    result["code"] = code if type(code) is int and code >= 400 else 400
+    # kube-apiserver breaks the connection off at a code of four digits, which no HTTP response can have.
+    result["code"] = code if type(code) is int and 400 <= code <= _MAX_CODE else 400
     return StatusError(result)

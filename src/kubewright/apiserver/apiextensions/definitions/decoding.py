@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.golang.times import canonical_micro_time, canonical_time
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 from kubewright.k8s import documents
@@ -101,6 +102,7 @@ def _walk_members(
                 del value[member]
             else:
                 _walk(value[member], known[member], steps, unknown)
+                _read_time(value, member, known[member])
         elif isinstance(others, dict):
             if value[member] is None:
                 value[member] = _zero(others)
@@ -110,6 +112,17 @@ def _walk_members(
             unknown.add(steps)
             del value[member]
         steps.pop()
+
+
+def _read_time(holder: dict[str, Any], member: str, schema: Mapping[str, Any]) -> None:
+    """Bring a time into its canonical form."""
+    name = _resolved(schema)[0].rpartition(".")[2]
+    read = {"Time": canonical_time, "MicroTime": canonical_micro_time}.get(name)
+    if read is not None:
+        try:
+            holder[member] = read(holder[member])
+        except ValueError as error:
+            raise _decode_error(str(error)) from None
 
 
 def _zero(schema: Mapping[str, Any]) -> Any:

@@ -6,12 +6,9 @@ k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 __all__ = ("add_stored_version", "default_crd", "prepare_for_create", "prepare_for_update")
-
-_CONDITION: Final = {"type": "", "status": "", "lastTransitionTime": None}
-"""The fields of a condition without omitempty in Go."""
 
 
 def default_crd(crd: dict[str, Any]) -> None:
@@ -29,11 +26,7 @@ def default_crd(crd: dict[str, Any]) -> None:
     service = (webhook.get("clientConfig") or {}).get("service")
     if service is not None and service.get("port") is None:
         service["port"] = 443
-    status = crd.get("status") or {}
-    for condition in status.get("conditions") or ():
-        for name, empty in _CONDITION.items():
-            condition.setdefault(name, empty)
-    if not status.get("storedVersions"):
+    if not (crd.get("status") or {}).get("storedVersions"):
         add_stored_version(crd)
 
 

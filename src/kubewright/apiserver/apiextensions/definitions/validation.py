@@ -202,7 +202,9 @@ def _spec(spec: _Json, options: _Options) -> list[FieldError]:
         if texts := dns1035_label_errors(version.get("name") or ""):
             found.append(bad_value(f"{here}.name", "Invalid", version.get("name") or "", ",".join(texts)))
         found.extend(_version(version, internal.shared.get("subresources"), here, options))
-    found.extend(_versions_together(internal, versions_struct(internal.versions) if "versions" in spec else None))
+    found.extend(
+        _versions_together(internal, versions_struct(internal.versions) if spec.get("versions") is not None else None)
+    )
     names = spec.get("names") or {}
     required = (f"{path}.names.{name}" for name in ("plural", "singular", "kind", "listKind") if not names.get(name))
     found.extend(FieldError(where, "Required") for where in required)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.builtin.canonical import canonicalize
+from kubewright.apiserver.builtin.canonical import encode
 from kubewright.apiserver.builtin.defaults import admission, autoscaling, core, groups, pods, volumes, workloads
 from kubewright.apiserver.builtin.trees import Tree
 
@@ -76,4 +76,4 @@ def apply_defaults(gvk: GroupVersionKind, obj: Tree) -> None:
     function = _DEFAULTS.get(gvk)
     if function is not None:
         function(obj)
-    canonicalize(gvk, obj)
+    encode(gvk, obj)

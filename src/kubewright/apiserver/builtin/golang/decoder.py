@@ -11,6 +11,8 @@ errors.
 from __future__ import annotations
 
 import binascii
+import json
+import re
 from base64 import b64decode
 from collections.abc import Callable
 from functools import cache
@@ -24,7 +26,7 @@ from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 from kubewright.schema.check.reported_paths import ReportedPaths
 
-__all__ = ("normalize", "normalize_type", "unknown_fields")
+__all__ = ("check_integer", "normalize", "normalize_type", "unknown_fields")
 
 JSON: TypeAlias = Any
 Walker: TypeAlias = Callable[[JSON], JSON]
@@ -34,6 +36,7 @@ _OMIT: Final = object()
 
 _MAX_UNKNOWN: Final = 100
 """How many unknown fields are reported (`saveStrictError` of sigs.k8s.io/json)."""
+_INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 _LIMITS: Final = {"int32": 2**31, "int64": 2**63, "int": 2**63}
 
 
@@ -72,6 +75,15 @@ def normalize(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:  # hot
         return _decode(kind, obj)
     except (_WrongType, _UnparsableValue) as wrong:
         raise _decode_error(gvk, str(wrong)) from None
+
+
+def check_integer(gvk: GroupVersionKind, text: str) -> None:
+    """Refuse a text that is no number (strconv.ParseInt), where a conversion of a kind reads one."""
+    problem = "" if _INTEGER.fullmatch(text) else "invalid syntax"
+    if not problem and not -_LIMITS["int64"] <= int(text) < _LIMITS["int64"]:
+        problem = "value out of range"
+    if problem:
+        raise _decode_error(gvk, f"strconv.ParseInt: parsing {json.dumps(text, ensure_ascii=False)}: {problem}")
 
 
 def normalize_type(kind: str, obj: dict[str, JSON]) -> None:

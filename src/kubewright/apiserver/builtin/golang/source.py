@@ -72,6 +72,7 @@ _INTERNAL: Final = (
     "scheduling",
     "storage",
     "autoscaling",
+    "flowcontrol",
 )
 
 
@@ -135,6 +136,8 @@ def main(arguments: list[str]) -> None:
     packages["meta/v1"] = read_package(root / f"apimachinery@v{libraries}/pkg/apis/meta/v1", "meta/v1")
     registration = "kube-aggregator@v{}/pkg/apis/apiregistration/v1"
     packages["apiregistration/v1"] = read_package(root / registration.format(libraries), "apiregistration/v1")
+    definitions = "apiextensions-apiserver@v{}/pkg/apis/apiextensions/v1"
+    packages["apiextensions/v1"] = read_package(root / definitions.format(libraries), "apiextensions/v1")
     for group in _INTERNAL:
         packages[group] = read_package(root / f"kubernetes@v{release}/pkg/apis" / group, group)
     text = json.dumps(packages, separators=(",", ":"), sort_keys=True).encode()

@@ -21,6 +21,7 @@ __all__ = ("GoField", "fields_of", "go_name", "kind_type", "named_type")
 _GROUPS: Final = {
     "": "core",
     "admissionregistration.k8s.io": "admissionregistration",
+    "apiextensions.k8s.io": "apiextensions",
     "apiregistration.k8s.io": "apiregistration",
     "authentication.k8s.io": "authentication",
     "authorization.k8s.io": "authorization",

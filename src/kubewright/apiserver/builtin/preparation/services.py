@@ -1,8 +1,8 @@
 """The preparation of Services: patch in allocated values, and drop the fields of the old type.
 
-An update that leaves out cluster IPs and node ports keeps them, and one that changes the type drops what only the old
-type has, unless the client changed it too (`patchAllocatedValues` and `dropTypeDependentFields` of
-k8s.io/kubernetes/pkg/registry/core/service). `service_allocator` allocates.
+An update that leaves out cluster IPs and node ports keeps them: `service_allocator` calls `keep_allocated` before it
+allocates. One that changes the type drops what only the old type has, unless the client changed it too
+(`patchAllocatedValues` and `dropTypeDependentFields` of k8s.io/kubernetes/pkg/registry/core/service).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from kubewright.apiserver.builtin.trees import Tree, items, section
 __all__ = (
     "create_service",
     "is_externally_accessible",
+    "keep_allocated",
     "needs_health_port",
     "needs_node_ports",
     "node_ports_of",
@@ -19,19 +20,23 @@ __all__ = (
 )
 
 
-def create_service(service: Tree, *, now: str) -> None:
-    """Set clusterIPs by clusterIP."""
-    spec = section(service, "spec")
-    if spec.get("clusterIP") and not spec.get("clusterIPs"):
+def keep_allocated(spec: Tree, before: Tree | None) -> None:
+    """Bring clusterIP and clusterIPs into line; an update that leaves out what the Service has keeps it."""
+    if before is not None:
+        _patch_allocated(spec, before)
+        _align_addresses(spec, before)
+    elif spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
-    _drop_internal_policy(spec)
+
+
+def create_service(service: Tree, *, now: str) -> None:
+    """Drop the field that ExternalName Services have no use for."""
+    _drop_internal_policy(section(service, "spec"))
 
 
 def update_service(service: Tree, old: Tree, *, now: str) -> None:
-    """Patch in allocated values and drop type-dependent fields."""
+    """Drop type-dependent fields."""
     spec, before = section(service, "spec"), section(old, "spec")
-    _keep_allocated(spec, before)
-    _align_addresses(spec, before)
     if before.get("type") != "ExternalName" and spec.get("type") == "ExternalName":
         if _same(spec, before, "clusterIP") and _same(spec, before, "clusterIPs"):
             _drop(spec, "clusterIP", "clusterIPs")
@@ -60,7 +65,7 @@ def _drop_internal_policy(spec: Tree) -> None:
         spec.pop("internalTrafficPolicy", None)
 
 
-def _keep_allocated(spec: Tree, before: Tree) -> None:
+def _patch_allocated(spec: Tree, before: Tree) -> None:
     if before.get("type") != "ExternalName" and spec.get("type") != "ExternalName":
         for name in ("clusterIP", "clusterIPs"):
             if not spec.get(name) and before.get(name):

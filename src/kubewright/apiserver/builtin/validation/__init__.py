@@ -18,6 +18,7 @@ from kubewright.apiserver.builtin.validation import (
     admission,
     configuration,
     coordination,
+    flow_control,
     nodes,
     quotas,
     rbac,
@@ -45,6 +46,7 @@ _ADMISSION: Final = "admissionregistration.k8s.io"
 _STORAGE: Final = "storage.k8s.io"
 _ACCESS: Final = "authorization.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
+_FLOW: Final = "flowcontrol.apiserver.k8s.io"
 
 _CREATE: Final[Mapping[tuple[str, str], Create]] = {
     ("", "Binding"): pods.binding_errors,
@@ -84,6 +86,8 @@ _CREATE: Final[Mapping[tuple[str, str], Create]] = {
     ("coordination.k8s.io", "Lease"): coordination.lease_errors,
     ("discovery.k8s.io", "EndpointSlice"): endpoints.slice_create_errors,
     ("events.k8s.io", "Event"): coordination.event_errors,
+    (_FLOW, "FlowSchema"): flow_control.flow_schema_errors,
+    (_FLOW, "PriorityLevelConfiguration"): flow_control.priority_level_errors,
     (_NETWORK, "IPAddress"): addresses.address_errors,
     (_NETWORK, "Ingress"): networking.ingress_create_errors,
     (_NETWORK, "IngressClass"): networking.ingress_class_errors,
@@ -153,6 +157,8 @@ _UPDATE: Final[Mapping[tuple[str, str, str], Update]] = {
     ("batch", "Job", "status"): job_status.job_status_errors,
     ("discovery.k8s.io", "EndpointSlice", ""): endpoints.slice_update_errors,
     ("events.k8s.io", "Event", ""): coordination.event_update_errors,
+    (_FLOW, "FlowSchema", "status"): flow_control.flow_schema_status_errors,
+    (_FLOW, "PriorityLevelConfiguration", "status"): flow_control.priority_level_status_errors,
     (_NETWORK, "IPAddress", ""): addresses.address_update_errors,
     (_NETWORK, "Ingress", ""): networking.ingress_errors,
     (_NETWORK, "Ingress", "status"): networking.ingress_status_errors,

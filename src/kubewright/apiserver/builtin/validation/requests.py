@@ -25,6 +25,7 @@ from kubewright.apiserver.builtin.validation.formats import (
     dns_label,
     dns_label_1035,
     dns_subdomain,
+    path_segment,
     port_number_errors,
 )
 
@@ -283,7 +284,11 @@ def api_service_errors(service: JSON, old: JSON = None) -> Errors:
     """ValidateAPIService."""
     spec = service.get("spec") or {}
     group, version, backend = spec.get("group", ""), spec.get("version", ""), spec.get("service")
+    name, wanted = str((service.get("metadata") or {}).get("name") or ""), f"{version}.{group}"
     errors: Errors = []
+    if name != wanted and not path_segment(name):
+        detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
+        errors.append(invalid("metadata.name", name, detail))
     if not group and version != "v1":
         detail = "only v1 may have an empty group and it better be legacy kube"
         errors.append(required("spec.group", detail))

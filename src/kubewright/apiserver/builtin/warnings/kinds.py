@@ -71,7 +71,9 @@ def _template(kind: str, obj: Tree, old: Tree | None) -> list[str]:
     # As in the strategies: no warnings about a template that the update did not change.
     if old is None or peek(obj, "metadata", "generation") != peek(old, "metadata", "generation"):
         path = _TEMPLATES[kind]
-        found += pod_warnings(path, peek(obj, *path.split(".")) or {})
+        # The strategy of ReplicationControllers has the two mixed up: it warns about the template that was.
+        warned = old if old is not None and kind == "ReplicationController" else obj
+        found += pod_warnings(path, peek(warned, *path.split(".")) or {})
     if kind == "StatefulSet":
         for index, claim in enumerate(items(obj.get("spec"), "volumeClaimTemplates")):
             where = f"spec.volumeClaimTemplates[{index}]" + ("" if old is None else ".Spec")

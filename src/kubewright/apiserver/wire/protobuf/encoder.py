@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from struct import Struct
+from struct import error as struct_error
 from typing import Any, Final
 
 from kubewright.apiserver.wire.protobuf.messages import Action, FieldEncoder, Message
@@ -64,7 +65,7 @@ def _encode(message: Message, tree: Any) -> bytes:  # hot
             value = tree if action is _INLINE else tree.get(name)
             if value is not None or always:
                 _encode_field(field, value, out)
-    except (TypeError, ValueError, AttributeError, OverflowError) as exc:
+    except (TypeError, ValueError, AttributeError, OverflowError, struct_error) as exc:
         raise _encode_error(message, field, exc) from exc
     return bytes(out)
 

@@ -388,7 +388,12 @@ class PodLifecycle:
         env = {item.name: item.value for item in container.env or () if item.value is not None}
         argv = [*(container.command or ()), *(container.args or ())]
         program = simulated_program(
-            lifecycle.image, argv, env=env, short_lived=short_lived, short_delay=self._timing.short_delay
+            lifecycle.image,
+            argv,
+            env=env,
+            has_command=bool(container.command),
+            short_lived=short_lived,
+            short_delay=self._timing.short_delay,
         )
         return _apply_overrides(program, self.overrides, lifecycle)
 

@@ -7,7 +7,10 @@ Nothing is executed. The first rule that applies wins:
 - `sleep N`, `true`, `false`, `echo ...`, `exit N` and small shell scripts of them are simulated; known quick commands
   (`cat`, `ls`, `date`, ...) succeed at once; `while` and `until` loops, `tail -f` and any other last command run for
   ever;
-- without a command, `hello-world` prints and exits, `busybox`, `alpine`, `debian` and `ubuntu` exit at once, as a
+- arguments without a command are those of the image's own program, which is unknown: only words that every image runs
+  in the same way (`sh -c`, `sleep`, `true`, ...) mean what they say; a bare shell image has no program of its own, and
+  its arguments are a command;
+- without both, `hello-world` prints and exits, `busybox`, `alpine`, `debian` and `ubuntu` exit at once, as a
   shell without input does, and `pause` runs for ever;
 - any other init container, and any other container of a Job's pod, succeeds shortly; any other container runs for
   ever.
@@ -40,6 +43,7 @@ _KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "do", "done", "{", "}
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SHOWN = 100
 _SLEEP = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
 
@@ -58,9 +62,15 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def simulated_program(
-    image: str, argv: Sequence[str], *, env: Mapping[str, str], short_lived: bool = False, short_delay: float = 0.0
+    image: str,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    has_command: bool = True,
+    short_lived: bool = False,
+    short_delay: float = 0.0,
 ) -> Program:
-    """The program of an image and a command line.
+    """The program of an image and a command line, which without `has_command` has arguments alone.
 
     With `short_lived` an unknown program exits after `short_delay` seconds, as an init container does.
     """
@@ -77,7 +87,9 @@ def simulated_program(
     script = _script(words)
     if script is not None:
         return _run_script(script, unknown, short_delay)
-    return _run_commands([words], unknown, short_delay)
+    command = _without_assignments(words[1:]) or words if words[0].rpartition("/")[2] == "env" else words
+    is_own_program = not has_command and name not in _BARE_SHELLS
+    return _run_commands([command], unknown, short_delay, quick=not is_own_program)
 
 
 def _default_program(name: str, unknown: Program, short_delay: float) -> Program:
@@ -112,7 +124,14 @@ def _run_script(script: str, unknown: Program, short_delay: float) -> Program:
         tokens = list(lexer)
     except ValueError:
         return Program(output=("sh: syntax error: unterminated quoted string",), seconds=short_delay, exit_code=2)
-    return _run_commands(list(_commands(tokens)), unknown, short_delay)
+    commands = [_without_assignments(command) or [":"] for command in _commands(tokens)]
+    return _run_commands(commands, unknown, short_delay)
+
+
+def _without_assignments(words: Sequence[str]) -> Sequence[str]:
+    """A command without the variables that are set for it; empty where nothing but variables is set."""
+    first = next((at for at, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))
+    return words[first:]
 
 
 def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
@@ -126,7 +145,10 @@ def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
             command.append(token)
 
 
-def _run_commands(commands: Sequence[Sequence[str]], unknown: Program, short_delay: float) -> Program:
+def _run_commands(
+    commands: Sequence[Sequence[str]], unknown: Program, short_delay: float, *, quick: bool = True
+) -> Program:
+    """Run them in turn; `quick` says that the words of quick commands mean these commands."""
     output: list[str] = []
     seconds, code, handles_sigterm = 0.0, 0, True
     for position, words in enumerate(commands):
@@ -146,7 +168,7 @@ def _run_commands(commands: Sequence[Sequence[str]], unknown: Program, short_del
             code = 0
         elif name in ("true", "false", ":"):
             code = 1 if name == "false" else 0
-        elif _QUICK_COMMANDS.fullmatch(name) or name in ("for", "trap") or "=" in words[0]:
+        elif quick and (_QUICK_COMMANDS.fullmatch(name) or name in ("for", "trap")):
             code = 0
         elif position == len(commands) - 1:
             return Program(output=tuple(output), seconds=seconds + unknown.seconds)

@@ -7,26 +7,17 @@ in a tunnel, bytes of SPDY (`TunnelConnection`). Used by `streaming_handlers`.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 from typing import Final, final
 
+from kubewright._base.http.web_sockets import BINARY, CLOSE, CONTINUATION, NORMAL, PING, PONG, TEXT, frame
 from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 
-__all__ = ("TunnelConnection", "WebSocket", "accept_key")
+__all__ = ("TunnelConnection", "WebSocket")
 
-_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _MAX_MESSAGE: Final = 32 * 1024 * 1024
-_NORMAL: Final = b"\x03\xe8"  # 1000
 _FINAL, _MASKED, _LENGTH = 0x80, 0x80, 0x7F
 _MAX_CONTROL: Final = 125
 _PIECE: Final = 64 * 1024
-
-
-def accept_key(key: str) -> str:
-    """The Sec-WebSocket-Accept for a Sec-WebSocket-Key."""
-    return base64.b64encode(hashlib.sha1(key.encode("latin-1") + _GUID).digest()).decode()  # noqa: S324 - RFC 6455 requires SHA-1
 
 
 @final
@@ -44,7 +35,7 @@ class WebSocket:
         while True:
             try:
                 final_frame, kind, length, mask = await self._read_head()
-                if kind in (_CONTINUATION, _TEXT, _BINARY):
+                if kind in (CONTINUATION, TEXT, BINARY):
                     if len(message) + length > _MAX_MESSAGE:
                         return None
                     await self._read_payload(length, mask, message)
@@ -57,22 +48,22 @@ class WebSocket:
                 await self._read_payload(length, mask, data)
             except (OSError, asyncio.IncompleteReadError, ConnectionLost):
                 return None
-            if kind == _PING:
-                await self._send_frame(_PONG, bytes(data))
-            elif kind == _CLOSE:
-                await self.close(bytes(data[:2]) or _NORMAL)
+            if kind == PING:
+                await self._send_frame(PONG, bytes(data))
+            elif kind == CLOSE:
+                await self.close(bytes(data[:2]) or NORMAL)
                 return None
 
     async def send(self, data: bytes, *, text: bool = False) -> None:
         """Send one message."""
-        await self._send_frame(_TEXT if text else _BINARY, data)
+        await self._send_frame(TEXT if text else BINARY, data)
 
-    async def close(self, code: bytes = _NORMAL) -> None:
+    async def close(self, code: bytes = NORMAL) -> None:
         """Send the close frame, once."""
         if not self._closing:
             self._closing = True
             try:
-                await self._send_frame(_CLOSE, code)
+                await self._send_frame(CLOSE, code)
             except ConnectionLost:
                 return
 
@@ -94,15 +85,8 @@ class WebSocket:
             length -= size
 
     async def _send_frame(self, kind: int, data: bytes) -> None:
-        length = len(data)
-        if length < 126:
-            head = bytes((_FINAL | kind, length))
-        elif length < 1 << 16:
-            head = bytes((_FINAL | kind, 126)) + length.to_bytes(2, "big")
-        else:
-            head = bytes((_FINAL | kind, 127)) + length.to_bytes(8, "big")
         try:
-            self._writer.write(head + data)
+            self._writer.write(frame(kind, data))
             await self._writer.drain()
         except OSError as error:
             raise ConnectionLost(str(error)) from None

@@ -14,11 +14,12 @@ from typing import Any, Final, final
 
 import msgspec
 
-from kubewright.cel import CelError, CompileError
+from kubewright.apiserver.expressions.devices import device_program
+from kubewright.cel import CelError, CompileError, Program
 from kubewright.cluster.scheduler.devices.allocation_config import allocation_config
 from kubewright.cluster.scheduler.devices.pools import DeviceID, Pool, PoolDevice, gather_pools, node_selector_for
 from kubewright.cluster.scheduler.devices.requests import Alternative, ClaimRequest, claim_requests
-from kubewright.cluster.scheduler.devices.selectors import cel_device, matches_selector, split_domain
+from kubewright.cluster.scheduler.devices.selectors import cel_device, evaluate_selector, split_domain
 from kubewright.cluster.scheduler.node_info import NodeInfo
 from kubewright.errors import Terminal
 from kubewright.k8s.resource.v1 import Device, DeviceClass, DeviceSelector, ResourceClaim, ResourceSlice
@@ -29,8 +30,12 @@ _CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 _INVALID_POOLS: Final = "invalid resource pools were encountered"
 _TIMED_OUT: Final = "timed out trying to allocate devices"
 _MAX_DEVICES: Final = 32
-_MAX_STEPS: Final = 50_000
-"""The limit of one search: about a tenth of a second, during which the event loop is blocked."""
+_MAX_STEPS: Final = 60_000
+"""The limit of one scheduling cycle, on all nodes: about an eighth of a second, during which the event loop is blocked.
+
+A step is a device that is tried, a byte of a selector that is compiled, or so much of the cost of evaluating one:"""
+_COST_OF_STEP: Final = 50
+_EVALUATION: Final = 2
 
 
 @final
@@ -43,6 +48,11 @@ class NodeAllocation(msgspec.Struct, frozen=True, kw_only=True):
     """The exclusively allocated devices of each claim."""
     score: int = 0
     """Higher if earlier alternatives of the requests were satisfied."""
+
+
+@final
+class _TimedOut(Exception):
+    """No steps are left."""
 
 
 @final
@@ -62,14 +72,17 @@ class Allocator:
         self.requests = [claim_requests(claim, classes) for claim in claims]
         self.allocated = allocated
         self._slices = slices
+        self._steps_left = _MAX_STEPS
+        self._programs: dict[str, Program] = {}
         self._cel_devices: dict[DeviceID, dict[str, Any]] = {}
         self._selected_devices: dict[tuple[int, DeviceID], bool] = {}
 
     def allocate(self, node: NodeInfo) -> NodeAllocation:
         """Allocate devices on a node; Terminal if a claim or a class is invalid, so that every node fails."""
         pools = gather_pools(node, self._slices)
-        search = _Search(self, pools)
-        if search.steps_left <= 0:
+        try:
+            search = _Search(self, pools)
+        except _TimedOut:
             return NodeAllocation(reason=_TIMED_OUT)
         if not search.found:
             return NodeAllocation(reason=_CANNOT_ALLOCATE if all(pool.valid for pool in pools) else _INVALID_POOLS)
@@ -92,7 +105,9 @@ class Allocator:
             try:
                 if pool_device.id not in self._cel_devices:
                     self._cel_devices[pool_device.id] = cel_device(pool_device.device, pool_device.slice.spec.driver)
-                if not matches_selector(expression, self._cel_devices[pool_device.id]):
+                verdict, cost = evaluate_selector(self._program(expression), self._cel_devices[pool_device.id])
+                self.spend(_EVALUATION + cost // _COST_OF_STEP)
+                if not verdict:
                     return False
             except CompileError as error:
                 raise Terminal(f"{source}: selector #{position}: CEL compile error: {error}") from None
@@ -100,13 +115,25 @@ class Allocator:
                 raise Terminal(f"{source}: selector #{position}: CEL runtime error: {error}") from None
         return True
 
+    def _program(self, expression: str) -> Program:
+        """A selector, compiled once in a cycle."""
+        if expression not in self._programs:
+            self.spend(len(expression))
+            self._programs[expression] = device_program(expression)
+        return self._programs[expression]
+
+    def spend(self, steps: int) -> None:
+        """Count steps of this cycle; raises `_TimedOut` when there are too many."""
+        self._steps_left -= steps
+        if self._steps_left <= 0:
+            raise _TimedOut
+
 
 @final
 class _Search:
     """One search; `picks` and `selected` are its result."""
 
     def __init__(self, allocator: Allocator, pools: Sequence[Pool]) -> None:
-        self.steps_left = _MAX_STEPS
         self.picks: list[list[tuple[Alternative, PoolDevice]]] = [[] for _ in allocator.claims]
         self.selected: dict[tuple[int, str], Alternative] = {}
         """The satisfied alternative, by the index of the claim and the name of the request."""
@@ -177,9 +204,7 @@ class _Search:
             return self._allocate_request(number, position + 1)
         pool_devices = self._all_mode_devices[id(alternative)] if alternative.all_devices else self._pool_devices
         for index in range(start, len(pool_devices)):
-            self.steps_left -= 1
-            if self.steps_left <= 0:
-                return False
+            self.allocator.spend(1)
             if self._allocate_device(number, alternative, pool_devices[index]):
                 if self._allocate_devices(number, position, alternative, remaining - 1, index + 1):
                     return True

@@ -16,7 +16,7 @@ from kubewright.cel import STRING, Environment, EvaluationError, Program
 from kubewright.cel.values import type_of
 from kubewright.k8s.resource.v1 import Device, DeviceAttribute
 
-__all__ = ("cel_device", "matches_selector", "split_domain")
+__all__ = ("cel_device", "evaluate_selector", "matches_selector", "split_domain")
 
 _NOTHING: Final[dict[str, Any]] = {}
 
@@ -33,10 +33,15 @@ class _Domains(dict[str, dict[str, Any]]):
 
 def matches_selector(expression: str, device: Mapping[str, Any]) -> bool:
     """Whether the expression is true for a device made by `cel_device`; CelError if it fails."""
-    verdict = device_program(expression).evaluate({"device": device})
+    return evaluate_selector(device_program(expression), device)[0]
+
+
+def evaluate_selector(program: Program, device: Mapping[str, Any]) -> tuple[bool, int]:
+    """Whether a compiled expression is true for a device made by `cel_device`, and the cost; CelError if it fails."""
+    verdict, cost = program.evaluate_with_cost({"device": device})
     if not isinstance(verdict, bool):
         raise EvaluationError(f"CEL result of type {type_of(verdict).name} could not be converted to bool")
-    return verdict
+    return verdict, cost
 
 
 def cel_device(device: Device, driver: str) -> dict[str, Any]:

@@ -30,12 +30,34 @@ def run(image: str, *argv: str, short_lived: bool = False, env: dict[str, str] |
         (("nginx", "-g", "daemon off;"), math.inf, 0),
         (("sh", "-c", "echo start; exec python app.py"), math.inf, 0),
         (("sh", "-c", "echo 'not closed"), 0.01, 2),
+        (("sh", "-c", "PORT=80 HOST=a server --port=80"), math.inf, 0),
+        (("sh", "-c", "A=1 sleep 3; B=2"), 3.0, 0),
+        (("sh", "-c", "A=1"), 0.01, 0),
+        (("env", "A=1", "B=2", "sleep", "3"), 3.0, 0),
+        (("env", "A=1", "server"), math.inf, 0),
+        (("env",), 0.01, 0),
+        (("./server=1",), math.inf, 0),
     ],
 )
 def test_a_command_has_a_duration_and_an_exit_code(argv: tuple[str, ...], seconds: float, code: int) -> None:
     program = run("busybox", *argv)
 
     assert (program.seconds, program.exit_code) == (seconds, code)
+
+
+@pytest.mark.parametrize(
+    ("image", "args", "seconds"),
+    [
+        ("quay.io/prometheus/prometheus", ("--web.listen-address=:9100",), math.inf),
+        ("example.io/server", ("a=b", "c"), math.inf),
+        ("example.io/server", ("sync", "--all"), math.inf),
+        ("example.io/server", ("sleep", "3"), 3.0),
+        ("example.io/server", ("sh", "-c", "date; sleep 3"), 3.0),
+        ("busybox", ("date",), 0.01),
+    ],
+)
+def test_arguments_alone_are_those_of_the_images_own_program(image: str, args: tuple[str, ...], seconds: float) -> None:
+    assert simulated_program(image, args, env={}, has_command=False, short_delay=0.01).seconds == seconds
 
 
 def test_echo_prints_its_words_with_plain_variables() -> None:

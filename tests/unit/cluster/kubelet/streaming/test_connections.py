@@ -8,8 +8,9 @@ import zlib
 
 import pytest
 
+from kubewright._base.http.web_sockets import accept_key
 from kubewright.cluster.kubelet.streaming.spdy import DICTIONARY, SpdySession
-from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket, accept_key
+from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
 
 
 class RecordingWriter:

@@ -100,4 +100,4 @@ def range_update_errors(cidrs: JSON, old: JSON) -> Errors:
     if len(before) == 1 and len(new) == 2:
         changed = [invalid("spec.cidrs[0]", new[0], IMMUTABLE)] if new[0] != before[0] else []
         return changed + _ranges(new)
-    return [invalid("spec.cidrs", new, IMMUTABLE)]
+    return [invalid("spec.cidrs", new or None, IMMUTABLE)]

@@ -23,7 +23,13 @@ from kubewright.apiserver.builtin.validation.fields import (
 from kubewright.apiserver.builtin.validation.formats import cidr_errors, ip_errors, parse_ip, port_number_errors
 from kubewright.apiserver.builtin.validation.network.endpoints import endpoint_ip_errors
 
-__all__ = ("load_balancer_errors", "service_create_errors", "service_status_errors", "service_update_errors")
+__all__ = (
+    "cluster_ip_errors",
+    "load_balancer_errors",
+    "service_create_errors",
+    "service_status_errors",
+    "service_update_errors",
+)
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -71,7 +77,7 @@ def _service_errors(service: JSON, old: JSON) -> Errors:
         errors.append(invalid(f"metadata.annotations[{_MODE}]", notes[_MODE], detail))
     errors += _type_errors(spec) + _ports_errors(spec)
     errors += labels_errors("spec.selector", spec.get("selector")) + _affinity_errors(spec)
-    errors += _cluster_ip_errors(spec, before)
+    errors += cluster_ip_errors(spec, before)
     for position, address in enumerate(spec.get("externalIPs") or ()):
         place = f"spec.externalIPs[{position}]"
         wrong = [] if address in (before.get("externalIPs") or ()) else each(place, address, ip_errors(address))
@@ -152,7 +158,8 @@ def _affinity_errors(spec: JSON) -> Errors:
     return [invalid(f"{place}.clientIP.timeoutSeconds", seconds, "must be greater than 0 and less than 86400")]
 
 
-def _cluster_ip_errors(spec: JSON, before: JSON) -> Errors:
+def cluster_ip_errors(spec: JSON, before: JSON) -> Errors:
+    """ValidateServiceClusterIPsRelatedFields."""
     if spec.get("type") == "ExternalName":
         return []
     errors: Errors = []

@@ -188,6 +188,22 @@ def _resource_claims(path: str, claims: JSON, meta: JSON) -> Errors:
     return errors
 
 
+def _aggregate_request(spec: JSON, name: str) -> Quantity:
+    """What the containers of a pod request (AggregateContainerRequests): init containers run one after the other."""
+
+    def request(container: JSON) -> Quantity:
+        return amount(((container.get("resources") or {}).get("requests") or {}).get(name, "0"))
+
+    total = sum(map(request, spec.get("containers") or ()), Quantity("0"))
+    sidecars, most = Quantity("0"), Quantity("0")
+    for container in spec.get("initContainers") or ():
+        needed = sidecars + request(container)
+        if container.get("restartPolicy") == "Always":
+            sidecars = needed
+        most = max(most, needed)
+    return max(total + sidecars, most)
+
+
 def _pod_resources(path: str, spec: JSON, claims: frozenset[str]) -> Errors:
     resources, place = spec["resources"], f"{path}.resources"
     if (spec.get("os") or {}).get("name") == "windows":
@@ -197,9 +213,7 @@ def _pod_resources(path: str, spec: JSON, claims: frozenset[str]) -> Errors:
         errors.append(forbidden(f"{place}.claims", "claims may not be set for Resources at pod-level"))
     errors += pod_resource_errors(place, resources, claims)
     for name, value in (resources.get("requests") or {}).items():
-        total = Quantity("0")
-        for container in spec.get("containers") or ():
-            total += amount(((container.get("resources") or {}).get("requests") or {}).get(name, "0"))
+        total = _aggregate_request(spec, name)
         if total > amount(value):
             detail = f"must be greater than or equal to aggregate container requests of {total.canonical}"
             errors.append(invalid(f"{place}.requests[{name}]", value, detail))

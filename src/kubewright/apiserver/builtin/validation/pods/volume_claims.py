@@ -7,6 +7,7 @@ from typing import Final
 
 from kubewright.apiserver.builtin.golang.internals import difference
 from kubewright.apiserver.builtin.golang.quantities import amount
+from kubewright.apiserver.builtin.trees import semantic_equal
 from kubewright.apiserver.builtin.validation.fields import (
     IMMUTABLE,
     JSON,
@@ -132,13 +133,13 @@ def claim_update_errors(claim: JSON, old: JSON) -> Errors:
     errors = claim_spec_errors("spec", spec)
     new, kept = deepcopy(spec), deepcopy(before)
     if not kept.get("volumeName"):
-        kept["volumeName"] = new.get("volumeName", "")
+        _keep(kept, new, "volumeName")
     errors += _class_errors(claim, old, new, kept)
     if (claim.get("status") or {}).get("phase") == "Bound":
         if (new.get("resources") or {}).get("requests") is not None:
             new["resources"]["requests"]["storage"] = before["resources"]["requests"]["storage"]
         _keep(new, kept, "volumeAttributesClassName")
-    if _without_empty(new) != _without_empty(kept):
+    if not semantic_equal(new, kept):
         detail = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
@@ -154,10 +155,6 @@ def _keep(new: JSON, kept: JSON, name: str) -> None:
     new.pop(name, None)
     if name in kept:
         new[name] = kept[name]
-
-
-def _without_empty(spec: JSON) -> JSON:
-    return {name: value for name, value in spec.items() if value not in ("", None, [], {})}
 
 
 def _class_errors(claim: JSON, old: JSON, new: JSON, kept: JSON) -> Errors:

@@ -87,7 +87,7 @@ def resource_claim_template_update_errors(template: JSON, old: JSON) -> Errors:
     spec = template.get("spec") or {}
     # Go prints the embedded ObjectMeta as fields of the struct.
     shown = {**(spec.get("metadata") or {}), **internal(spec, "resource.ResourceClaimTemplateSpec")}
-    return immutable_errors("spec", spec, old.get("spec"), shown=shown)
+    return resource_claim_template_errors(template) + immutable_errors("spec", spec, old.get("spec"), shown=shown)
 
 
 def device_class_errors(device_class: JSON) -> Errors:

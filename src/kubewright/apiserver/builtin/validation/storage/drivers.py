@@ -151,7 +151,7 @@ def storage_capacity_errors(capacity: JSON) -> Errors:
 
 def storage_capacity_update_errors(capacity: JSON, old: JSON) -> Errors:
     """ValidateCSIStorageCapacityUpdate: topology and storage class are immutable."""
-    errors: Errors = []
+    errors = storage_capacity_errors(capacity)
     if not equal_ignoring_empty(capacity.get("nodeTopology"), old.get("nodeTopology")):
         errors.append(invalid("nodeTopology", shown_selector(capacity.get("nodeTopology")), IMMUTABLE))
     if capacity.get("storageClassName") != old.get("storageClassName"):
@@ -159,7 +159,7 @@ def storage_capacity_update_errors(capacity: JSON, old: JSON) -> Errors:
     return errors
 
 
-def attachment_errors(attachment: JSON) -> Errors:
+def attachment_errors(attachment: JSON, old: JSON = None) -> Errors:
     """ValidateVolumeAttachment."""
     spec = attachment.get("spec") or {}
     attacher, source = spec.get("attacher", ""), spec.get("source") or {}
@@ -174,13 +174,16 @@ def attachment_errors(attachment: JSON) -> Errors:
         place = "spec.source.persistentVolumeName"
         errors.append(required(place, "must specify non empty persistentVolumeName"))
     errors += long_name_errors("spec.nodeName", spec.get("nodeName", ""))
+    if old is not None:
+        return errors
+    # ValidateVolumeAttachmentV1, which an update does not call.
     errors += driver_name_errors("spec.attacher", attacher)
     return errors + (long_name_errors("spec.source.persistentVolumeName", name) if name is not None else [])
 
 
 def attachment_update_errors(attachment: JSON, old: JSON) -> Errors:
     """ValidateVolumeAttachmentUpdate: the spec is immutable."""
-    errors = attachment_errors(attachment)
+    errors = attachment_errors(attachment, old)
     if not equal_ignoring_empty(attachment.get("spec"), old.get("spec")):
         shown = internal(attachment.get("spec"), "storage.VolumeAttachmentSpec")
         errors.append(invalid("spec", shown, IMMUTABLE))
@@ -231,6 +234,7 @@ def runtime_class_errors(kind: JSON) -> Errors:
 
 def runtime_class_update_errors(kind: JSON, old: JSON) -> Errors:
     """ValidateRuntimeClassUpdate: the handler is immutable."""
-    if kind.get("handler") == old.get("handler"):
-        return []
-    return [invalid("handler", kind.get("handler", ""), IMMUTABLE)]
+    errors = runtime_class_errors(kind)
+    if kind.get("handler") != old.get("handler"):
+        errors.append(invalid("handler", kind.get("handler", ""), IMMUTABLE))
+    return errors

@@ -42,6 +42,14 @@ __all__ = (
     "volume_update_errors",
 )
 
+_GA_KEYS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+"""The stable labels of those that were in beta. kube-apiserver takes no key for the stable one of any other."""
 _POLICIES: Final = ("Delete", "Recycle", "Retain")
 _ORDER: Final = [
     "hostPath",
@@ -194,15 +202,29 @@ def volume_update_errors(volume: JSON, old: JSON) -> Errors:
         errors.append(forbidden("spec.persistentvolumesource", detail))
     if spec.get("volumeMode") != before.get("volumeMode"):
         errors.append(invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE))
-    if before.get("nodeAffinity") is not None and not equal_ignoring_empty(
-        spec.get("nodeAffinity"), before["nodeAffinity"]
-    ):
+    affinity, old_affinity = spec.get("nodeAffinity"), before.get("nodeAffinity")
+    if old_affinity is not None and not equal_ignoring_empty(affinity, _with_ga_keys(old_affinity, affinity)):
         detail = f"{IMMUTABLE}, except for updating from beta label to GA"
         errors.append(invalid("nodeAffinity", internal(spec.get("nodeAffinity"), "*core.VolumeNodeAffinity"), detail))
     if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
         detail = "update from non-nil value to nil is forbidden"
         errors.append(forbidden("spec.volumeAttributesClassName", detail))
     return errors
+
+
+def _with_ga_keys(old: JSON, new: JSON) -> JSON:
+    """A node affinity whose keys are the stable labels where another has them in the same place."""
+    kept = deepcopy(old)
+    for before, after in zip(_requirements(kept), _requirements(new or {}), strict=False):
+        if _GA_KEYS.get(before.get("key", ""), "") == after.get("key", ""):
+            before["key"] = after.get("key", "")
+    return kept
+
+
+def _requirements(affinity: JSON) -> list[JSON]:
+    terms = (affinity.get("required") or {}).get("nodeSelectorTerms") or ()
+    names = ("matchExpressions", "matchFields")
+    return [requirement for term in terms for name in names for requirement in term.get(name) or ()]
 
 
 def volume_status_errors(volume: JSON, old: JSON) -> Errors:
@@ -257,7 +279,7 @@ def _topologies(terms: JSON) -> Errors:
 
 def storage_class_update_errors(kind: JSON, old: JSON) -> Errors:
     """ValidateStorageClassUpdate: immutable but for volume expansion and topologies."""
-    errors: Errors = []
+    errors = storage_class_errors(kind)
     for name, empty in (("parameters", {}), ("provisioner", ""), ("reclaimPolicy", "")):
         if (kind.get(name) or empty) != (old.get(name) or empty):
             errors.append(forbidden(name, f"updates to {name} are forbidden."))

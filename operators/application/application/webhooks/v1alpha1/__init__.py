@@ -1,0 +1,1 @@
+"""Webhooks for version v1alpha1."""

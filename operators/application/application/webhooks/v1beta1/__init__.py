@@ -1,1 +1,0 @@
-"""Webhooks for version v1beta1."""
