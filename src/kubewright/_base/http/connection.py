@@ -13,6 +13,7 @@ import gzip
 import re
 import time
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from contextlib import aclosing
 from http import HTTPStatus
@@ -80,6 +81,8 @@ class Connection(asyncio.Protocol):
         """No request has come yet: a client that connects and says nothing is slow, not idle."""
         self._rest: memoryview | None = None
         """What is left to write of a large response."""
+        self._outbox: deque[memoryview] = deque()
+        """What is left to write of the large chunks of a stream: many streams may share one."""
         self._long: int | None = None
         """How many bytes the rest of a long response keeps in memory, while one is written."""
         self._readable = asyncio.Event()
@@ -100,6 +103,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._rest = None
+        self._outbox.clear()
         self._server.closed(self)
         self._hold(0)
         self.transport = None
@@ -132,6 +136,12 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
+        if self._outbox:
+            self._write_outbox()
+            if not self._outbox and self._stream is None:
+                self._finish_stream()
+        if self._outbox:
+            return
         if self._stream is not None:
             self._stream.unblocked()
         elif self._rest is not None:
@@ -410,8 +420,25 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes | memoryview) -> None:
         """Send one chunk of a stream or of a long response."""
-        if self.transport is not None:
-            self.transport.write(b"".join((b"%x\r\n" % len(data), data, b"\r\n")) if self._version == "1.1" else data)
+        if self.transport is None:
+            return
+        if self._outbox or (len(data) > _PIECE and self._stream is not None):
+            self._outbox.append(memoryview(data))
+            self._write_outbox()
+        else:
+            self._write_chunk(data)
+
+    def _write_chunk(self, data: bytes | memoryview) -> None:
+        assert self.transport is not None
+        self.transport.write(b"".join((b"%x\r\n" % len(data), data, b"\r\n")) if self._version == "1.1" else data)
+
+    def _write_outbox(self) -> None:
+        """Write as the client reads, so that no transport holds a copy of what many streams send."""
+        while self._outbox and not self._blocked and self.transport is not None:
+            data = self._outbox.popleft()
+            if len(data) > _PIECE:
+                self._outbox.appendleft(data[_PIECE:])
+            self._write_chunk(data[:_PIECE])
 
     def end(self) -> None:
         """End a stream; the connection may go on."""
@@ -419,10 +446,13 @@ class Connection(asyncio.Protocol):
             return
         self._stream.finish()
         self._stream = None
-        if self.transport is not None:
-            self._end_chunks()
-            self._since = time.monotonic()
-            self._next()
+        if self.transport is not None and not self._outbox:
+            self._finish_stream()
+
+    def _finish_stream(self) -> None:
+        self._end_chunks()
+        self._since = time.monotonic()
+        self._next()
 
     def _end_chunks(self) -> None:
         if self.transport is not None and self._version == "1.1":
@@ -431,12 +461,13 @@ class Connection(asyncio.Protocol):
     @property
     def backlog(self) -> int:
         """How many bytes wait to be sent."""
-        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+        waiting = sum(map(len, self._outbox))
+        return waiting if self.transport is None else waiting + self.transport.get_write_buffer_size()
 
     @property
     def blocked(self) -> bool:
         """Whether the client does not read."""
-        return self._blocked
+        return self._blocked or bool(self._outbox)
 
     # limits and the end
 
@@ -492,6 +523,7 @@ class Connection(asyncio.Protocol):
         """Close now, and let go of what is held: asyncio says only later that the connection is lost."""
         self._discarding = True
         self._buffer.clear()
+        self._outbox.clear()
         self._body = self._rest = None
         self._hold(0)
         if self.transport is not None:

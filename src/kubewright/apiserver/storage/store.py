@@ -5,7 +5,7 @@ tables and the one counter of versions, as etcd has one revision for all keys. E
 the ring buffer of kube-apiserver's watch cache does (k8s.io/apiserver/pkg/storage/cacher/watch_cache.go), so that a
 watch can resume at an older version, and a list in chunks can continue at the version of its first chunk. An older
 version raises `Compacted`, which the verbs turn into 410: the client must list again. The history is bounded in changes
-and in bytes, and so are the objects, as in etcd, whose quota is as large.
+and in bytes, and so are the objects, as in etcd, whose quota is larger.
 
 No I/O and no Kubernetes rules in here: `verbs` decide what to write, `journal` makes it durable. One thread writes.
 """
@@ -264,7 +264,7 @@ class Store:
         *,
         history: int = 20_000,
         history_bytes: int = 64 * 1024 * 1024,
-        quota_bytes: int = 2 * 1024 * 1024 * 1024,
+        quota_bytes: int = 512 * 1024 * 1024,
         journal: Journal | None = None,
         version: int = 1,
     ) -> None:

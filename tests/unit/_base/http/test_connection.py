@@ -260,6 +260,35 @@ async def test_a_stream_is_sent_in_chunks_and_the_connection_goes_on(peer: Peer)
     assert await peer.receive() == (200, b"next")
 
 
+class Large(Stream):
+    """A chunk of megabytes, a small one, and the end."""
+
+    def start(self, sink: Sink) -> None:
+        sink.write(b"x" * 30_000_000)
+        sink.write(b"last")
+        assert sink.blocked
+        assert sink.backlog > 1_000_000
+        sink.end()
+
+    def disconnected(self) -> None: ...
+
+
+async def test_a_large_chunk_is_written_as_the_client_reads_and_nothing_overtakes_it(peer: Peer) -> None:
+    peer.replies["/large"] = Large()
+    await peer.send(post(b"", path="/large"))
+    await peer.reader.readuntil(b"\r\n\r\n")
+
+    body = b""
+    async with time_limit(30):
+        while size := int((await peer.reader.readuntil(b"\r\n")).strip(), 16):
+            body += await peer.reader.readexactly(size)
+            assert await peer.reader.readexactly(2) == b"\r\n"
+        assert await peer.reader.readexactly(2) == b"\r\n"
+    assert body == b"x" * 30_000_000 + b"last"
+    await peer.send(post(b"next"))
+    assert await peer.receive() == (200, b"next")
+
+
 async def test_a_client_of_http_1_0_gets_a_stream_until_the_end_of_the_connection(peer: Peer) -> None:
     peer.replies["/ticks"] = Ticks()
     await peer.send(b"GET /ticks HTTP/1.0\r\n\r\n")
