@@ -112,6 +112,11 @@ class Reader:
         else:
             await self._parse(block)
 
+    def go_to(self, folder: Path) -> None:
+        """Change to another folder, as somebody does who opens another page; what is exported stays."""
+        self._stop()
+        self._where = folder
+
     # Commands
 
     def _type(self, block: Block) -> None:

@@ -11,18 +11,20 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
+from examples.multi_version import Cache, CacheV1alpha1
 from tests.conftest import Kubectl
 from tests.planes import Plane
 from tests.runtime.parcel_operator import Parcel, ParcelSpec, deliver
 
 from kubewright import Client, Context, ObjectKey, Result, Scope, controller, default, validate
-from kubewright.api import copy_of
+from kubewright.api import KubeObject, copy_of
 from kubewright.cache import Change
 from kubewright.errors import ConfigError, Invalid, KubewrightError, ServerError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
 from kubewright.manager.operator import Operator, load_operator
 from kubewright.testing import VirtualClock, gone, running, time_limit, until
+from kubewright.webhooks.registration.local import LocalWebhooks
 from kubewright.webhooks.registration.targets import CRD
 
 
@@ -128,6 +130,16 @@ async def test_who_converts_versions_already_is_named(plane: Plane) -> None:
                 pytest.fail("two convert the versions of one kind")
 
 
+async def test_who_may_not_convert_leaves_the_conversion_alone(plane: Plane, client: Client) -> None:
+    webhooks = load_operator("examples.multi_version").webhooks
+    async with running("examples.multi_version", on=plane):
+        before = await client.get(CRD, "caches.memory.example.io")
+        with pytest.raises(ConfigError, match="stop that one first"):
+            await LocalWebhooks(client, webhooks, operator="second", port=9, address="127.0.0.1").run()
+
+        assert (await client.get(CRD, "caches.memory.example.io")).get("spec") == before.get("spec")
+
+
 async def test_a_process_that_was_killed_does_not_keep_the_next_from_converting(plane: Plane, client: Client) -> None:
     name = "caches.memory.example.io"
     async with running("examples.multi_version", on=plane):
@@ -148,6 +160,30 @@ async def test_a_process_that_was_killed_does_not_keep_the_next_from_converting(
 
     assert url != left.get("spec.conversion.webhook.clientConfig.url")
     assert (await client.get(CRD, name)).get("spec.conversion") == before
+
+
+async def test_objects_stored_in_another_version_are_there_at_the_start(plane: Plane, namespace: str) -> None:
+    @controller(CacheV1alpha1, name="old-caches")
+    async def look(cache: CacheV1alpha1, ctx: Context) -> None: ...
+
+    found = load_operator("examples.multi_version")
+    operator = Operator(
+        name=found.name,
+        package=found.package,
+        namespace=found.namespace,
+        kinds=found.kinds,
+        controllers=(look,),
+        webhooks=found.webhooks,
+        modules=found.modules,
+    )
+    key = ObjectKey(namespace, "stored")
+    here: dict[type[KubeObject], Scope] = {CacheV1alpha1: Scope(namespaces=(namespace,))}
+    async with running(operator, on=plane, admin=True, scopes=here) as at_work:
+        await at_work.client.create(Cache.named(key.name, namespace))
+
+    # A clock that stands still leaves no second try.
+    async with running(operator, on=plane, admin=True, scopes=here, clock=VirtualClock()) as at_work:
+        await at_work.until_cached(CacheV1alpha1, key, bool)
 
 
 async def test_a_single_controller_is_an_operator_too(plane: Plane, namespace: str) -> None:

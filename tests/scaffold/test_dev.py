@@ -177,3 +177,21 @@ async def test_a_run_whose_controller_dies_ends_with_one_sentence(tmp_path: Path
         r"^controller namespace: setup failed in .*keeper.py, line 10: LookupError: no key$",
         told.decode().splitlines()[-1],
     )
+
+
+@pytest.mark.timeout(300)
+async def test_samples_that_are_not_there_are_missed(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(ONE_FILE)
+    (tmp_path / "beside.py").write_text("word = 'first'\n")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubewright.cli", "dev", "--samples", "alone.py", cwd=tmp_path,
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stderr is not None
+    try:
+        await until(child.stderr, rf"^there are no samples: put manifests into {tmp_path}/config/samples$")
+    finally:
+        child.send_signal(signal.SIGINT)
+        await child.communicate()
+
+    assert child.returncode == 0

@@ -21,7 +21,7 @@ from kubewright.scaffold.project import Kind, KindWebhooks, Project
 
 CODE = [
     ROOT / "demo.py",
-    *sorted((ROOT / "examples").glob("*.py")),
+    *sorted((ROOT / "examples").rglob("*.py")),
     *sorted(path for path in (ROOT / "operators").rglob("*.py") if ".venv" not in path.parts),
 ]
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -119,7 +119,8 @@ _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
 class Duration:
     """A length of time, in Go's notation: `Duration("1h30m") + timedelta(seconds=5)`.
 
-    Exact to the nanosecond, at most 292 years either way. Compares with timedeltas.
+    Exact to the nanosecond, at most 292 years either way. Compares with timedeltas; a datetime takes `to_timedelta()`.
+    As an attribute of a kind, `Annotated[Duration, Field(format="duration")]` has the server refuse what is none.
     """
 
     __slots__ = ("_nanoseconds",)

@@ -368,6 +368,9 @@ class Client:
         """Send the changes made to an object since it was read, as the smallest merge patch; no request if there are
         none.
 
+        Go on with the object that is returned. The one given still knows what was read: patched once more, it would
+        send its earlier changes again, and not send a value that is back where it was.
+
         Status is a subresource: its changes are sent with `subresource="status"`, all others without.
         `optimistic_lock=True` adds the resourceVersion, so that it is a Conflict if anybody else wrote in between.
         """

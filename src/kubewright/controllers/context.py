@@ -165,6 +165,8 @@ class Context:
     async def patch(self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False) -> K:
         """Send what was changed in an object since it was read, as the smallest merge patch; nothing if nothing was.
 
+        Go on with the object that is returned; the one given still knows what was read first.
+
         The patch carries no resourceVersion unless `optimistic_lock` is set: a change of other fields by others is no
         conflict.
         """

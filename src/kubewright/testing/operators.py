@@ -207,7 +207,12 @@ async def running(
             manager = _manager(found, own, local, clock=clock, scopes=scopes, options=options)
             log.follow(manager.controllers)
             with log.kept():
-                async with _advancing_at_end(clock) as ending, _at_work(manager, log), _cancelled_on_failure(manager):
+                async with (
+                    _converting(local),
+                    _advancing_at_end(clock) as ending,
+                    _at_work(manager, log),
+                    _cancelled_on_failure(manager),
+                ):
                     try:
                         if webhooks and found.webhooks:
                             await _until_webhooks_in_effect(client)
@@ -241,6 +246,20 @@ async def _at_work(manager: Manager, log: OperatorLog) -> AsyncIterator[None]:
         await manager.__aexit__(type(error), error, error.__traceback__)
         raise
     await manager.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _converting(local: LocalWebhooks | None) -> AsyncIterator[None]:
+    """The manager runs `local` after its caches, which may have to list what is stored in another version."""
+    if local is None:
+        yield
+        return
+    try:
+        await local.take_conversions()
+        yield
+    finally:
+        with suppress(TransportError):  # the test has stopped the server, too
+            await local.restore_conversions()
 
 
 @asynccontextmanager

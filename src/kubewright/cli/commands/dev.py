@@ -339,9 +339,10 @@ class _Session:
         from kubewright.api.codec import from_tree
         from kubewright.api.dynamic import Dynamic
 
-        files = [
-            file for file in sorted((self._code.folder / "config/samples").glob("*.yaml")) if "kustom" not in file.name
-        ]
+        folder = self._code.folder / "config/samples"
+        files = [file for file in sorted(folder.glob("*.yaml")) if "kustom" not in file.name]
+        if not files:
+            click.secho(f"there are no samples: put manifests into {visible(str(folder))}", fg="yellow", err=True)
         try:
             for file in files:
                 for found in yaml.load_all(file.read_text(encoding="utf-8")):

@@ -111,6 +111,7 @@ class LocalWebhooks:
         self._crds = converted_crds(self._declarations)
         self._registrar = self._new_registrar(clock)
         self._ready = asyncio.Event()
+        self._converts = False
         self._log = Logger("kubewright.webhooks", operator=operator, url=self.url)
 
     async def wait_ready(self) -> None:
@@ -119,11 +120,11 @@ class LocalWebhooks:
 
     async def run(self) -> None:
         """Register the webhooks, keep them registered, and remove them when cancelled."""
-        await self.remove_stale()
         tasks = Tasks(self.name)
         try:
-            for crd in self._crds:
-                await self._take_conversion(crd)
+            if not self._converts:
+                await self.remove_stale()
+                await self.take_conversions()
             if self._registrar is not None:
                 tasks.start(self._registrar.run(), name="registration")
                 await self._registrar.wait_ready()
@@ -147,6 +148,24 @@ class LocalWebhooks:
             if (crd := await self._client.find(CRD, name)) is not None:
                 _refuse_if_taken(crd)
 
+    async def take_conversions(self) -> None:
+        """Point the conversion of the CRDs here: `run` does it, unless it was done before.
+
+        A list of a kind with several versions needs it. So where the caches start before `run`, call
+        `release_conversions` and this before them, and `restore_conversions` when they have stopped.
+        """
+        self._converts = True
+        for crd in self._crds:
+            await self._take_conversion(crd)
+
+    async def restore_conversions(self) -> None:
+        """Give the CRDs that are converted here the conversion that they had before; leave alone any other."""
+        for name in self._crds:
+            crd = await self._client.find(CRD, name)
+            if crd is not None and self._annotations.items() <= crd.metadata.annotations.items():
+                with contextlib.suppress(NotFound):
+                    await undo(self._client, crd)
+
     def _new_registrar(self, clock: Clock | None) -> Registrar | None:
         declared = [item for item in self._declarations if isinstance(item, AdmissionDeclaration)]
         if not declared:
@@ -169,9 +188,7 @@ class LocalWebhooks:
             async with asyncio.timeout(_CLEAN_UP_SECONDS):
                 if self._registrar is not None:
                     await self._registrar.remove()
-                for name in self._crds:
-                    with contextlib.suppress(NotFound):
-                        await undo(self._client, await self._client.get(CRD, name))
+                await self.restore_conversions()
         except (KubewrightError, TimeoutError) as error:
             self._log.warning("the local webhooks could not be removed; the next start does it", error=error)
 
