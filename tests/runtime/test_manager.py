@@ -172,5 +172,6 @@ async def test_a_controller_of_a_kind_that_is_not_installed_does_not_hold_up_the
     options = ManagerOptions(name="shop", namespace=namespace, health_address="0", metrics_address="0", block_limit=0.0)
     async with Manager(wait, look, config=plane.config, options=options) as manager:
         assert manager.state == "running"
-        await asyncio.wait_for(seen.wait(), WAIT)
+        async with time_limit(WAIT):
+            await seen.wait()
         assert [each.name for each in manager.controllers if not each.ready.is_set()] == ["nowhere"]

@@ -8,7 +8,6 @@ Covers: kubewright._base.deep_json, kubewright.client, kubewright.cache, kubewri
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from typing import Any
@@ -28,7 +27,7 @@ from kubewright.cache.scope import Scope
 from kubewright.client.lists import decode_list
 from kubewright.errors import BadRequest, DecodeError
 from kubewright.k8s.apiextensions.v1 import CustomResourceDefinition
-from kubewright.testing import until
+from kubewright.testing import time_limit, until
 from kubewright.webhooks.serving.router import WebhookRouter
 
 GROUP = "deep.example.io"
@@ -152,7 +151,7 @@ async def test_one_deep_object_hides_no_others(plane: Plane, client: Client, nam
     assert (await admin.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", tree)).code == 201
     await until(client, CustomResourceDefinition, f"things.{GROUP}", is_established)
     path = f"/apis/{GROUP}/v1/namespaces/{namespace}/things"
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while (await admin.send("GET", path)).code != 200:
             pass  # a kube-apiserver needs a moment
     refused = 0

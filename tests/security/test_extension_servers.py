@@ -5,7 +5,6 @@ Covers: kubewright.apiserver.proxy.aggregator, kubewright.apiserver.proxy.discov
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
 from kubewright.apiserver.proxy.discovery_documents import aggregated_version, unaggregated_version
 from kubewright.apiserver.wire.responses import encode_json
+from kubewright.testing import time_limit
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -87,7 +87,7 @@ async def until_described(admin: Caller, group: str, wanted: dict[str, Any]) -> 
     """Return as soon as the group's version is so in the discovery of all groups."""
     seen: list[Any] = []
     try:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             while seen != [wanted]:
                 answer = await admin.send("GET", "/apis", headers=[("Accept", AGGREGATED)])
                 groups = {item["metadata"]["name"]: item["versions"] for item in answer.body["items"]}

@@ -5,7 +5,6 @@ Covers: kubewright.apiserver.admission.webhooks, kubewright.apiserver.apiextensi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
 from kubewright import Client
 from kubewright.k8s.apiextensions.v1 import CustomResourceDefinition
-from kubewright.testing import until
+from kubewright.testing import time_limit, until
 
 Tree = dict[str, Any]
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -57,7 +56,7 @@ async def registered(admin: Caller, stub: StubServer, namespace: str) -> None:
     }
     answer = await admin.send("POST", HOOKS, {"metadata": {"name": namespace}, "webhooks": [hook]})
     assert answer.code == 201, answer.message
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while (await created(admin, namespace, "probe", query="?dryRun=All")).code == 201:
             pass  # a kube-apiserver needs a moment
 
@@ -116,7 +115,7 @@ async def things(plane: Plane, client: Client, admin: Caller, stub: StubServer, 
     answer = await admin.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", tree)
     assert answer.code == 201, answer.message
     await until(client, CustomResourceDefinition, f"things.{group}", is_established)
-    async with asyncio.timeout(60):
+    async with time_limit(60):
         while (await admin.send("GET", f"/apis/{group}/v1/namespaces/{namespace}/things")).code != 200:
             pass  # a kube-apiserver needs a moment
     yield f"/apis/{group}/{{version}}/namespaces/{namespace}/things"

@@ -53,6 +53,7 @@ def test_no_test_compiles_or_downloads() -> None:
         "tests/unit/_base/test_certificate_authority.py",
         "tests/unit/_base/test_extras.py",
         "tests/unit/_base/regexp/test_regexp.py",
+        "tests/unit/scaffold/test_layout.py",
     }
 
 

@@ -11,7 +11,7 @@ from kubewright.client import HttpRequest
 from kubewright.errors import ConnectFailed
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service
-from kubewright.testing import RunningOperator, running
+from kubewright.testing import RunningOperator, running, time_limit
 
 from application.names import FINALIZER
 from tests.home import Home, is_ready
@@ -36,7 +36,7 @@ class Death:
         self._left -= 1
 
     async def comes(self) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             await self._has_come.wait()
 
 

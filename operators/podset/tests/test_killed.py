@@ -6,7 +6,7 @@ import pytest
 from kubewright import Cluster
 from kubewright.client import HttpRequest
 from kubewright.errors import ConnectFailed
-from kubewright.testing import RunningOperator, running
+from kubewright.testing import RunningOperator, running, time_limit
 
 from podset.api.v1alpha1.podset import PodSet, PodSetSpec
 from tests.home import Home
@@ -31,7 +31,7 @@ class Death:
         self._left -= 1
 
     async def comes(self) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             await self._has_come.wait()
 
 

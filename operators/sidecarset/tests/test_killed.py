@@ -7,7 +7,7 @@ from home import LOG, Home, condition, image_of
 from kubewright import Cluster
 from kubewright.client import HttpRequest
 from kubewright.errors import ConnectFailed
-from kubewright.testing import RunningOperator, running
+from kubewright.testing import RunningOperator, running, time_limit
 
 NEWER = [{**LOG, "image": "fluent-bit:3.2"}]
 
@@ -31,7 +31,7 @@ class Death:
         self._left -= 1
 
     async def comes(self) -> None:
-        async with asyncio.timeout(60):
+        async with time_limit(60):
             await self._has_come.wait()
 
 
