@@ -52,6 +52,33 @@ async def test_copies_that_double_are_rejected(client: Client, patched: str) -> 
     assert await send(client, patched, [*start, *[{"op": "copy", "from": "/x", "path": "/x/-"}] * 5]) == (200, "")
 
 
+@pytest.mark.parametrize("operation", ["remove", "replace", "add", "test"])
+async def test_a_document_that_is_no_object_any_more_has_no_members(
+    client: Client, patched: str, operation: str
+) -> None:
+    operations = [{"op": "replace", "path": "", "value": 1}, {"op": operation, "path": "/a", "value": 2}]
+
+    code, message = await send(client, patched, operations)
+
+    assert (code, "Internal" in message) == (422, False)
+
+
+async def test_a_scale_of_a_type_that_is_none_is_refused(client: Client, namespace: str) -> None:
+    container = {"name": "c", "image": "i"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    await client.request("POST", path, body=json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode())
+    patch = json.dumps({"apiVersion": ["Recreate"], "kind": "Scale"}).encode()
+
+    with pytest.raises(ApiError) as refused:
+        await client.request(
+            "PATCH", f"{path}/a/scale", body=patch, content_type="application/strategic-merge-patch+json"
+        )
+
+    assert refused.value.code == 422
+
+
 # On the patches alone: inputs that take minutes or gigabytes in quadratic time
 
 

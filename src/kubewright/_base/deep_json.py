@@ -42,7 +42,9 @@ class DeepDecoder(Generic[T]):
     __slots__ = ("_decode",)
 
     def __init__(self, wanted: Any = Any, *, dec_hook: Callable[[type[Any], Any], Any] | None = None) -> None:
-        self._decode: Callable[[bytes | msgspec.Raw], T] = msgspec.json.Decoder(wanted, dec_hook=dec_hook).decode
+        self._decode: Callable[[bytes | msgspec.Raw], T] = msgspec.json.Decoder(
+            wanted, dec_hook=dec_hook, float_hook=float
+        ).decode
 
     def decode(self, data: bytes | msgspec.Raw) -> T:  # hot
         """The value of a JSON text."""

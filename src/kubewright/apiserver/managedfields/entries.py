@@ -32,7 +32,7 @@ MAX_UPDATE_MANAGERS: Final = 10
 OLD_UPDATES_MANAGER: Final = "ancient-changes"
 
 _MEMBERS: Final = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(float_hook=float).decode
 
 
 @final

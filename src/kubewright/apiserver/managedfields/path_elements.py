@@ -22,7 +22,7 @@ from kubewright.apiserver.managedfields.types import ListType
 __all__ = ("ManagedFieldsError", "item_path_element", "json_text", "path_element_text", "sort_key")
 
 _HTML: Final = re.compile("[<>&\u2028\u2029]")
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(float_hook=float).decode
 
 
 class ManagedFieldsError(Exception):

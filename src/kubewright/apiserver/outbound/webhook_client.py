@@ -64,7 +64,7 @@ _DETAILS_TYPES: Final = {
     "retryAfterSeconds": (int, "int32"),
 }
 _CAUSE_TYPES: Final = {"reason": (str, "v1.CauseType"), "message": _TEXT, "field": _TEXT}
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(float_hook=float).decode
 
 
 @final

@@ -102,7 +102,7 @@ def _yaml(objects: LongList) -> AsyncGenerator[bytes, None]:
 
 
 def _sorted(text: bytes) -> Any:
-    return json.decode(json.encode(json.decode(text), order="sorted"))
+    return decode_json(json.encode(decode_json(text), order="sorted"))
 
 
 async def _protobuf(objects: LongList) -> AsyncGenerator[bytes, None]:

@@ -36,7 +36,7 @@ def as_kind(tree: Tree, kind: GroupVersionKind) -> Tree:
     """A tree as an object of a kind, changed in place: type set, values canonical. Raises `StatusError` for another."""
     version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.kind
     if (version, name) != (kind.api_version, kind.kind):
-        raise bad_request(kind_mismatch(kind, version, name))
+        raise bad_request(kind_mismatch(kind, str(version), str(name)))
     tree["apiVersion"], tree["kind"] = version, name
     normalize(kind, tree)
     return tree

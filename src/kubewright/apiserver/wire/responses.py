@@ -34,6 +34,7 @@ __all__ = (
 )
 
 encode_json = json.Encoder().encode
+_decode: Final = json.Decoder(float_hook=float).decode
 
 
 def encode_line(tree: Any) -> bytes:
@@ -73,7 +74,7 @@ def object_response(
     """A response with an object in the negotiated media type."""
     if output.media == YAML:
         # sigs.k8s.io/yaml marshals by way of a map: fields are in alphabetical order.
-        return Response(code, dump(json.decode(json.encode(tree, order="sorted"))).encode(), YAML, headers or {})
+        return Response(code, dump(_decode(json.encode(tree, order="sorted"))).encode(), YAML, headers or {})
     if output.media == PROTOBUF:
         return Response(code, encode(tree, tree["apiVersion"], tree["kind"]), PROTOBUF, headers or {})
     return Response(code, encode_line(tree), JSON, headers or {})

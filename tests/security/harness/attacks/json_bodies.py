@@ -186,3 +186,9 @@ async def a_full_configmap(on: Target) -> Answer:
 async def a_large_body_without_login(on: Target) -> Answer:
     """Three million bytes from nobody."""
     return await on.post(CONFIG_MAPS, _map(b'"data":{' + b",".join([b'"a":"b"'] * 350_000) + b"}"))
+
+
+@attack(by="editor")
+async def numbers_at_the_end_of_the_range(on: Target) -> Answer:
+    """A hundred thousand numbers that take long to be read exactly."""
+    return await on.post(CONFIG_MAPS, b'{"data":{"a":[' + b",".join([b"1.7976931348623157e+308"] * many(24)) + b"]}}")

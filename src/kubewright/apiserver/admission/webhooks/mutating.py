@@ -32,7 +32,7 @@ __all__ = ("MutatingAdmissionWebhook",)
 
 _MUTATION: Final = "mutation.webhook.admission.k8s.io/"
 _OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(float_hook=float).decode
 
 
 @final

@@ -101,6 +101,8 @@ def _find(document: _Document, path: str) -> tuple[Any, str]:
             return None, ""
         if not isinstance(node, dict | list):
             return None, ""
+    if not isinstance(node, dict | list):  # another operation has replaced the whole document
+        return None, ""
     return node, _unescape(steps[-1])
 
 
