@@ -16,7 +16,7 @@ RERUN = { test $$? -eq 1 && PYTHONPATH=$(CURDIR)/tests $(abspath $(BIN))/python 
 LAG = -p kubewright.testing.lag --lag-seed $(or $(SEED),1)
 # Tests that run make in a project of their own are not to inherit what this one was told.
 unexport VENV PYTHON
-PYTEST = env -u MAKEFLAGS $(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST = env -u MAKEFLAGS -u MAKELEVEL $(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Where the real control plane can be had (binaries given or cached, or a Go to build them with) its tests must run: KUBEWRIGHT_REAL=1 fails
 # where they would be skipped. KUBEWRIGHT_REAL=0 leaves them out. Unset, they are skipped, and the end of the run says how many and why.
 CACHE = $(or $(KUBEWRIGHT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubewright)

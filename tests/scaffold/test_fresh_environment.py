@@ -65,7 +65,7 @@ async def test_the_commands_of_a_fresh_project_work_before_there_is_a_release(
     await install_and_run(folder, make)
 
     built = await output_of((*make, "docker-build", "CONTAINER_TOOL=echo"), folder)
-    assert built.splitlines()[-1] == "build -t fresh-operator:latest ."
+    assert "build -t fresh-operator:latest ." in built.splitlines()
     lock = (folder / "requirements.lock").read_text()
     check_lock(lock)
     image = await built_image(folder, tmp_path / "image")
