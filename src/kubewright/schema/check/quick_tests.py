@@ -66,16 +66,31 @@ def _untyped(schema: Mapping[str, Any], of_default: bool) -> Test:
     """Without a type, every keyword applies to the values it is about."""
     if schema.get("format"):
         return _never
-    tests: dict[type, Test] = {
-        str: _string(schema),
-        int: _integer(schema),
-        float: _number(schema),
-        bool: _is_boolean,
-        list: _array(schema, of_default),
-        dict: _object(schema, of_default),
-        type(None): _always if not schema.get("enum") else _never,
-    }
-    return lambda value: tests[type(value)](value)
+    # Compiled when a value is there: branches of allOf and the like have no type, may be thousands, and see one type.
+    tests: dict[type, Test] = {}
+
+    def test(value: Any) -> bool:
+        kind = type(value)
+        found = tests.get(kind)
+        if found is None:
+            found = tests[kind] = _of_type(kind, schema, of_default)
+        return found(value)
+
+    return test
+
+
+def _of_type(kind: type, schema: Mapping[str, Any], of_default: bool) -> Test:
+    if kind is str:
+        return _string(schema)
+    if kind is int:
+        return _integer(schema)
+    if kind is float:
+        return _number(schema)
+    if kind is list:
+        return _array(schema, of_default)
+    if kind is dict:
+        return _object(schema, of_default)
+    return _is_boolean if kind is bool else _never if schema.get("enum") else _always
 
 
 def _always(value: Any) -> bool:
